@@ -33,6 +33,7 @@ VERBS = {
     "drop",
     "rename",
     "move",
+    "relocate",
     "quarantine",
     "maintenance",
     "--help",

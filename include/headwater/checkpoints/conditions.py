@@ -223,6 +223,12 @@ class MoveUnfinished(RefusedForSafety):
     condition = "MOVE_UNFINISHED"
 
 
+class PipelineRelocated(RefusedForSafety):
+    """The pipeline has other roots now, or is half-way to these."""
+
+    condition = "PIPELINE_RELOCATED"
+
+
 class NameTaken(RefusedForSafety):
     """The new name of a table is taken, or the pipeline that it moves to has something of that name."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headwater import __version__
 from headwater.commands.advice_arguments import add_advise_arguments, add_verify_arguments
 from headwater.commands.doctor_arguments import add_checkpoints_verb, add_drop_verb, add_repair_verb, doctored
-from headwater.commands.move_arguments import add_move_verb, add_rename_verb
+from headwater.commands.move_arguments import add_move_verb, add_relocate_verb, add_rename_verb
 from headwater.commands.verb_arguments import (
     add_convert_arguments,
     add_events_arguments,
@@ -266,6 +266,7 @@ _VERBS = (
     _Verb("repair", "Repair a flow's checkpoint. Shows the plan; --yes carries it out.", add_repair_verb),
     _Verb("rename", "Give a table another name, with its checkpoints. Shows the plan; --yes carries it out.", add_rename_verb),
     _Verb("move", "Have another pipeline own a table, with its checkpoints. Shows the plan; --yes carries it out.", add_move_verb),
+    _Verb("relocate", "Give a pipeline other roots, with its tables and checkpoints. Shows the plan; --yes carries it out.", add_relocate_verb),
     _Verb("drop", "Remove a table with its checkpoints. Shows the plan; --yes carries it out.", add_drop_verb),
     _Verb("maintenance", "Tidy tables and storage. Shows what is due; --yes does it.", add_maintenance_arguments, _maintenance),
     _Verb("events", "What the event log says, newest last.", add_events_arguments, _events),

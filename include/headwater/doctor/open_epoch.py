@@ -16,6 +16,7 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import Check
 from headwater.doctor.synthetic_checkpoint import SEEDED_BATCHES, new_query_id, seed
 from headwater.preflight.flow_start import Positions
+from headwater.runtime.submit import default_partitions
 from headwater.storage.place import Place
 
 
@@ -54,6 +55,8 @@ def lay_down(
 def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines], check: Check) -> str:
     """Open an epoch that stands at a position and has written nothing."""
     identity = new_query_id()
+    conf = case.project.spec.spark
+    partitions = conf.get(SHUFFLE_PARTITIONS) or default_partitions(conf.get("spark.master", ""))
     like = case.start.folder if case.start.folder.is_dir() else None
     before = case.start.state
     state = replace(
@@ -62,12 +65,9 @@ def open_at(case: FlowCase, position: Positions, files: Mapping[int, Lines], che
         versions=before.versions,
         first_batch=SEEDED_BATCHES,
     )
-    partitions = case.project.spec.spark.get(SHUFFLE_PARTITIONS, "200")
-
-    def fill(folder: Place) -> None:
-        seed(folder, identity, position, files, like, partitions)
-
-    epoch = lay_down(case, fill, state, identity, check)
+    epoch = lay_down(
+        case, lambda folder: seed(folder, identity, position, files, like, partitions), state, identity, check
+    )
     return f"epoch {epoch} is live, at {'; '.join(text or '-' for text in position)}"
 
 

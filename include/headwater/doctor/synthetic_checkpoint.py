@@ -17,8 +17,6 @@ from headwater.storage.place import Place, parts_below
 
 # Spark reads the two newest entries of its offset log at each start, so two are written.
 SEEDED_BATCHES = 2
-# As Spark's default.
-_PARTITIONS = "200"
 _STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]+)*\.(?:delta|changelog|snapshot|zip)(?:\.crc)?")
 
 
@@ -33,7 +31,7 @@ def seed(
     position: Positions,
     files: Mapping[int, Sequence[Mapping[str, Any]]],
     like: Place | None,
-    partitions: str = _PARTITIONS,
+    partitions: str,
 ) -> None:
     """Fill a checkpoint that stands at a position, with no batch of its own.
 
@@ -43,7 +41,7 @@ def seed(
         position: the end offsets, one a source.
         files: for each file source (by number) what it has read, as lines of Spark's log.
         like: a checkpoint whose settings it takes (they are frozen there), where there is one.
-        partitions: of shuffles, where there is none.
+        partitions: the number that a batch shuffles into, for where ``like`` does not say.
     """
     ends = list(position)
     for index, entries in files.items():
@@ -88,9 +86,11 @@ def write_identity(folder: Place, identity: str) -> None:
     write_atomically(folder / "metadata", json.dumps({"id": identity}, separators=(",", ":")))
 
 
-def settings_line(like: Place | None, partitions: str = _PARTITIONS) -> str:
-    """The second line of an offset entry: that of the newest entry of a checkpoint, without its watermark."""
-    # Spark 4.2 fails at an entry without its number of partitions when the batch after it is repeated, even where there is no state.
+def settings_line(like: Place | None, partitions: str) -> str:
+    """The second line of an offset entry: that of the newest entry of a checkpoint, without its watermark.
+
+    It always names a number of partitions: without one Spark 4.2 can't repeat a batch that follows and was not ended (``None.get``).
+    """
     conf = {SHUFFLE_PARTITIONS: partitions}
     plain: dict[str, Any] = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf}
     for batch in sorted(numbered(like / "offsets"), reverse=True) if like is not None else ():

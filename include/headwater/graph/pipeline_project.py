@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from headwater.checkpoints.relocation_note import refuse_relocated
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.parameter_value import Value
 from headwater.definitions.pipeline_spec import PipelineSpec
@@ -144,13 +145,14 @@ class PipelineProject:
         Args:
             holder: an id that is shown to others.
             wait: how long to wait for another holder to end.
-            moving: the holder is going to finish the interrupted move of a table.
+            moving: the holder is going to finish the interrupted move of a table, or of the pipeline.
 
         Raises:
             UpdateInProgress: another process holds it; the message names it.
             LeaseUnreachable: the store of the spec's ``lease`` does not answer.
             StoreRefused: it denies access, or has no such bucket.
             MoveUnfinished: where a table is half-way to another name or pipeline.
+            PipelineRelocated: where the pipeline has other roots now, or is half-way to these.
         """
         if isinstance(self.state_folder, ObjectPath):
             with storage_lease(self.state_folder, holder, wait=wait) as stored:
@@ -177,6 +179,7 @@ class PipelineProject:
         """What is done as soon as nobody else can write."""
         if not moving:
             refuse_unfinished(self.state_folder)
+            refuse_relocated(self.state_folder)
         note_home(self.state_folder, self.folder)
 
     def source_files(self) -> list[Path]:

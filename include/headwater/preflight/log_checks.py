@@ -280,9 +280,10 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
             assert position is not None
             put_back(start.folder, batch, position, start.state.state_settings)
             return f"the position of batch {batch} was written back from what was recorded of it"
-        put_aside(file)
-        if start.planned == [batch]:  # Spark starts over only where there is no state
+        if start.planned == [batch]:
+            # Spark starts over only where there is no state. First: as long as the plan is there, a killed start is repeated.
             put_aside(start.folder / "state")
+        put_aside(file)
         return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
 
     safe = position is not None if done or in_table else start.repeatable

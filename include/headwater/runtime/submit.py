@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
+from headwater.runtime.masters import is_local
 from headwater.runtime.object_store import needs_s3
 from headwater.runtime.own_classes import LOCAL_FILES, own_jar
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
@@ -45,6 +46,11 @@ LONG_RUNNING = {
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 
+def default_partitions(master: str) -> str:
+    """How many partitions a shuffle has where the pipeline does not say: few on one machine, else Spark's own number."""
+    return str(max(2, min(os.cpu_count() or 2, 8))) if is_local(master) else "200"
+
+
 def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str, str]:
     """What to pass as ``--conf`` (or to a session's builder) for an update.
 
@@ -66,13 +72,12 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
         "spark.ui.showConsoleProgress": "false",
     }
     if local:
-        cores = os.cpu_count() or 2
         conf |= {
             "spark.driver.extraClassPath": driver_class_path(of_store),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": str(max(2, min(cores, 8))),
+            "spark.sql.shuffle.partitions": default_partitions("local"),
             **LOCAL_FILES,
         }
     else:

@@ -10,6 +10,7 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.open_epoch import open_at
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
 from headwater.graph.pipeline_project import open_project
+from headwater.runtime.submit import default_partitions
 from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import files_below, remove_tree
 
@@ -43,6 +44,19 @@ def test_a_position_is_laid_down(done):
     assert query_id(checkpoint.live_folder()) == state.query_id
     assert content(checkpoint.epoch_folder(0)) == before
     assert not case_of(done, "silver").damages
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_each_entry_names_a_number_of_partitions(done, lost):
+    """Also where no entry of before can be read: without one Spark 4.2 could not repeat a batch after it that was not ended."""
+    checkpoint = done.checkpoint("silver")
+    (checkpoint.epoch_folder(0) / "metadata").write_text('{"id":"first"}')
+    if lost:
+        remove_tree(checkpoint.epoch_folder(0) / "offsets")
+    open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
+    for batch in (0, 1):
+        metadata = read_offsets(checkpoint.live_folder(), batch).metadata
+        assert metadata["conf"]["spark.sql.shuffle.partitions"] == default_partitions("")
 
 
 def test_files_count_as_read(done):

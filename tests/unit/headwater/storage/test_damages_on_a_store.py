@@ -9,9 +9,10 @@ import zipfile
 from dataclasses import replace
 
 import pytest
-from tests.unit.headwater.doctor.test_open_epoch import case_of
+from tests.unit.headwater.doctor.test_open_epoch import case_of, content
 from tests.unit.headwater.doctor.test_reprocessed_rows import batch
 from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
@@ -183,3 +184,56 @@ def test_of_tables(three, harm, condition):
     three.checkpoint("silver").update_state(sink_version=3)
     harm(three.table("silver"))
     assert examine(case_of(three, "silver").start)[0].condition == condition
+
+
+def first_plan(folder):
+    """The only batch is planned, its entry is cut, and there is state of it."""
+    for log in ("offsets", "commits"):
+        remove_tree(folder / log)
+    remove_tree(folder / "state")
+    put(folder / "offsets/0", "v1")
+    for partition in (0, 1):
+        put(folder / f"state/0/{partition}/1.delta", "changes")
+
+
+MENDED = {name: harm for name, (flow, harm, _, mends) in DAMAGES.items() if mends and flow == "silver"}
+
+
+@pytest.mark.parametrize("damage", [*MENDED, "first plan cut"])
+@pytest.mark.parametrize("roots", ["s3"], indirect=True)
+def test_a_start_that_is_killed_while_it_mends(three, damage):
+    """The next start ends what the killed one began: the checkpoint is as after a start that nobody killed."""
+    folder = three.checkpoint("silver").epoch_folder(0)
+    pristine = content(folder)
+    if damage == "first plan cut":
+        remove_tree(three.table("silver"))
+        batch(three, 0, 2, epoch=7)  # another epoch's: the table has nothing of this one
+        three.checkpoint("silver").update_state(
+            sink_id=table_id(three.table("silver")), state_settings={}, state_stores=[], query_id=None
+        )
+
+    def harmed():
+        remove_tree(folder)
+        for name, data in pristine.items():
+            (folder / name).write_bytes(data)
+        MENDED.get(damage, first_plan)(folder)
+
+    def start():
+        check_start(case_of(three, "silver").start)
+
+    harmed()
+    start()
+    expected = without_aside(folder)
+    for number in itertools.count():
+        harmed()
+        killed = killed_before(number, start)
+        start()
+        assert without_aside(folder) == expected
+        assert not case_of(three, "silver").damages
+        if not killed:
+            break
+    assert number >= 1
+
+
+def without_aside(folder):
+    return {name: data for name, data in content(folder).items() if not name.startswith(".aside/")}

@@ -1,0 +1,77 @@
+"""The note beside a pipeline's checkpoints that the pipeline is on its way to other roots, or has left these.
+
+Decision 0192.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from headwater.checkpoints.conditions import FlowStateDamaged, PipelineRelocated
+from headwater.checkpoints.rights import not_readable
+from headwater.files.atomic_files import write_atomically
+from headwater.storage.place import Place
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """From which roots to which ones. ``left``: the note is that of the old place; ``command``: what ends it, for messages."""
+
+    relocation_id: str
+    storage: str
+    warehouse: str
+    to_storage: str
+    to_warehouse: str
+    command: str
+    left: bool = False
+
+    def is_the_same(self, other: Relocation) -> bool:
+        """Whether both lead from the same roots to the same ones."""
+        return self == replace(other, relocation_id=self.relocation_id, command=self.command, left=self.left)
+
+
+def note_file(state_folder: Place) -> Place:
+    """The note; there is no file where a pipeline stays."""
+    return state_folder / "relocation.json"
+
+
+def relocation_of(state_folder: Place) -> Relocation | None:
+    """The note, None where there is none; raises FlowStateDamaged where it can't be read."""
+    file = note_file(state_folder)
+    try:
+        return Relocation(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise not_readable(file, "whether the pipeline has other roots now", error) from None
+    except (ValueError, TypeError) as error:
+        raise FlowStateDamaged(
+            f"The note of a relocation can't be read: {error!r}.",
+            where=file,
+            remedy="Restore the file from a backup.",
+        ) from None
+
+
+def write_note(state_folder: Place, relocation: Relocation) -> None:
+    """Write the note, durably."""
+    write_atomically(note_file(state_folder), json.dumps(asdict(relocation), indent=1) + "\n")
+
+
+def refuse_relocated(state_folder: Place) -> None:
+    """Raise PipelineRelocated where the pipeline has left, or has not arrived: two places must never be written in turns."""
+    note = relocation_of(state_folder)
+    if note is None:
+        return
+    if note.left:
+        raise PipelineRelocated(
+            f"This pipeline has other roots now: its storage is {note.to_storage}, its warehouse {note.to_warehouse}.",
+            where=note_file(state_folder),
+            remedy="Run it with these (HEADWATER_STORAGE and HEADWATER_WAREHOUSE, or `storage` in pipeline.yml). What lies here is "
+            "the copy of before, and may be removed.",
+        )
+    raise PipelineRelocated(
+        f"This pipeline is half-way here from {note.storage}: the process that copied it has died, or is at work.",
+        where=note_file(state_folder),
+        remedy=f"End it: {note.command} --yes. Nothing is lost: the old place has everything.",
+    )

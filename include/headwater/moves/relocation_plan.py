@@ -1,0 +1,216 @@
+"""The plan of giving a pipeline other roots: what is copied where, what stays, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from headwater.checkpoints.conditions import NameTaken
+from headwater.checkpoints.pending_replacement import pending_replacements
+from headwater.checkpoints.relocation_note import Relocation, note_file, refuse_relocated, relocation_of
+from headwater.checkpoints.table_move import refuse_unfinished
+from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.delta_log.table_history import table_exists
+from headwater.errors import RefusedForSafety, UnknownDataset, UsageError
+from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.table_places import refuse_around_tables
+from headwater.quarantine.table import is_quarantine
+from headwater.storage.delta_tables import table_log
+from headwater.storage.place import Place, is_below, is_url, parts_below
+from headwater.storage.walking import contents_below
+
+# Of one machine, or of this very moment: they are not copied, and may be at a place where nothing of a pipeline is.
+_OWN = re.compile(r"update\.lease.*|stop\.json|driver\.json|relocation\.json|\.probe-.*|system/folders\.json")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A folder and where it is copied to. ``files`` and ``size`` (bytes): what is in it."""
+
+    source: Place
+    target: Place
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class RelocationPlan:
+    """What is copied, tables first. ``stay``: tables outside of the warehouse; ``resumed``: an earlier run began it."""
+
+    note: Relocation
+    trees: tuple[Tree, ...]
+    stay: tuple[str, ...] = ()
+    resumed: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        note = self.note
+        return {
+            "from": {"storage": note.storage, "warehouse": note.warehouse},
+            "to": {"storage": note.to_storage, "warehouse": note.to_warehouse},
+            "folders": [
+                {"from": str(tree.source), "to": str(tree.target), "files": tree.files, "size": tree.size}
+                for tree in self.trees
+            ],
+            "stay": list(self.stay),
+            "resumed": self.resumed,
+        }
+
+    def __str__(self) -> str:
+        steps = [
+            *(
+                f"copy {tree.source} to {tree.target}: {tree.files} files, {tree.size} bytes"
+                for tree in self.trees
+            ),
+            "compare every copy with its original",
+            f"leave a note in {self.trees[-1].source} that the pipeline is at the new place; nothing there is removed",
+        ]
+        lines = [f"The pipeline goes from {self.note.storage} to {self.note.to_storage}:"]
+        lines += [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
+        lines += ["  lost: no rows\n  doubled: no rows"]
+        if self.stay:
+            lines.append(f"  Tables with a place of their own stay there: {', '.join(self.stay)}.")
+        if self.note.warehouse != self.note.to_warehouse:
+            lines.append(
+                "  Whoever else reads these tables has to be given the new place: the old copies get no more rows."
+            )
+        if self.resumed:
+            lines.append("  An earlier run began this and did not end it.")
+        return "\n".join(lines)
+
+
+def plan_relocation(source: PipelineProject, target: PipelineProject, command: str) -> RelocationPlan:
+    """The plan; changes nothing.
+
+    Args:
+        source: the pipeline with its roots of now.
+        target: the same pipeline with its new roots.
+        command: how to repeat the request.
+
+    Raises:
+        UsageError: storage stays where it is, or one root lies inside another.
+        UnknownDataset: no update has filled anything.
+        PipelineRelocated: it has left already.
+        MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
+            outside of it.
+        NameTaken: something is at the new place.
+    """
+    _check_roots(source, target)
+    refuse_unfinished(source.state_folder)
+    note = Relocation(
+        str(uuid.uuid4()),
+        str(source.storage),
+        str(source.warehouse),
+        str(target.storage),
+        str(target.warehouse),
+        command,
+    )
+    begun = relocation_of(target.state_folder)
+    resumed = begun is not None and not begun.left and begun.is_the_same(note)
+    if not resumed:
+        # Else the old place may be closed already, and the new one is still to be opened.
+        refuse_relocated(source.state_folder)
+    manifest = read_manifest(source.state_folder / FILE_NAME)
+    if manifest is None:
+        raise UnknownDataset(
+            "No update of this pipeline has filled a table: there is nothing to take along.",
+            where=source.state_folder,
+            remedy="Run it with the new roots.",
+        )
+    if any(pending_replacements(source.state_folder)):
+        raise RefusedForSafety(
+            "A backfill replaces rows, or was killed while it did.",
+            where=source.state_folder,
+            remedy="Wait until it has ended; what a killed one left, the next update ends: headwater run PIPELINE_DIR",
+        )
+    refuse_foreign_tables(source, manifest, [entry.name for entry in manifest.outputs])
+    trees = tuple(_trees(source, target, manifest))
+    for tree in trees:
+        _check_inside(tree.source)
+        if not resumed:
+            _check_free(tree, target)
+    stay = [entry.name for entry in manifest.datasets if entry.location and _is_outside(entry.location)]
+    return RelocationPlan(begun if resumed and begun is not None else note, trees, tuple(stay), resumed)
+
+
+def is_copied(file: Place, tree: Tree, state_folder: Place) -> bool:
+    """Whether a file of a tree goes along."""
+    on_disks = isinstance(tree.source, Path) and isinstance(tree.target, Path)
+    if not on_disks and file.name.startswith(".") and file.name.endswith(".crc"):
+        return False  # Hadoop's checksums of a disk would be left over on a store, where nobody keeps them up
+    return tree.source != state_folder or _OWN.fullmatch("/".join(parts_below(file, tree.source))) is None
+
+
+def _check_roots(source: PipelineProject, target: PipelineProject) -> None:
+    old = (source.storage, source.warehouse)
+    # The warehouse may stay, the storage may not.
+    new = [target.storage, *([target.warehouse] if target.warehouse != source.warehouse else [])]
+    for before, after in product(old, new):
+        if is_below(before, after) or is_below(after, before):
+            raise UsageError(
+                f"A pipeline can't be taken to {after}: {before} is one of its places now.",
+                remedy="Name another place as --to-storage. The warehouse may stay where it is, the storage may not.",
+            )
+
+
+def _is_outside(location: str) -> bool:
+    return location.startswith("/") or is_url(location)
+
+
+def _trees(source: PipelineProject, target: PipelineProject, manifest: Manifest) -> Iterator[Tree]:
+    if source.warehouse != target.warehouse:
+        for entry in manifest.datasets:
+            if entry.location is None or entry.kind is DatasetKind.SINK or _is_outside(entry.location):
+                continue
+            before, after = source.warehouse / entry.location, target.warehouse / entry.location
+            if table_exists(before):
+                refuse_around_tables(before)
+                yield _tree(before, after)
+            kept_out = before.with_name(quarantine_folder(before.name))
+            if is_quarantine(kept_out):
+                yield _tree(kept_out, after.with_name(quarantine_folder(after.name)))
+    yield _tree(source.state_folder, target.state_folder)
+
+
+def _tree(before: Place, after: Place) -> Tree:
+    sizes = [about.st_size for _, about in contents_below(before)]
+    return Tree(before, after, len(sizes), sum(sizes))
+
+
+def _check_inside(folder: Place) -> None:
+    """A clone names files of another table by their whole paths: its copy would still need them."""
+    if not table_exists(folder):
+        return
+    import pyarrow as pa
+
+    paths: list[str] = pa.table(table_log(folder).get_add_actions())["path"].to_pylist()
+    outside = next((path for path in paths if _is_outside(path) or path.startswith("file:")), None)
+    if outside is not None:
+        raise RefusedForSafety(
+            f"A file of this table lies outside of its folder: {outside}.",
+            where=folder,
+            remedy="Make it a table of its own first: CREATE OR REPLACE TABLE ... AS SELECT, or a deep copy.",
+        )
+
+
+def _check_free(tree: Tree, target: PipelineProject) -> None:
+    own = tree.target == target.state_folder
+    there = (
+        file
+        for file, _ in contents_below(tree.target)
+        if not (own and _OWN.fullmatch("/".join(parts_below(file, tree.target))))
+    )
+    taken = next(there, None)
+    if taken is not None or (own and note_file(tree.target).exists()):
+        raise NameTaken(
+            "Something is at the new place already.",
+            where=taken or note_file(tree.target),
+            remedy="Choose another place, or remove what is there.",
+        )

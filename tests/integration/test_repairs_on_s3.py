@@ -1,0 +1,274 @@
+"""Damage to checkpoints on S3 is named before a row is read, and after repairs tables equal the batch (moto answers)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.object_stores import StoreServer, store_server
+
+from headwater.checkpoints.layout import flow_checkpoint
+from headwater.commands.command_line import main
+from headwater.runtime.java import java_environment
+from headwater.storage.access import object_store
+from headwater.storage.delta_tables import small_table
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place, place_of
+from headwater.storage.walking import files_below, remove_tree
+
+CHECKOUT = Path(__file__).parents[2]
+STORE = ["--storage=s3://lake/storage", "--warehouse=s3://lake/warehouse", "--json"]
+JOB = "s3://lake/jobs/taken"
+SOURCE = """
+from pyspark.sql import functions as F
+from headwater import pipelines as dp
+SCHEMA = "id INT, team STRING, points INT"
+
+@dp.table
+def bronze():
+    return spark.readStream.schema(SCHEMA).json("{landing}")
+
+@dp.table
+def silver():
+    return dp.read_stream("bronze").select("id", (F.col("points") * 2).alias("twice"))
+
+@dp.table
+def running():
+    return dp.read_stream("bronze").groupBy("team").count()
+"""
+TAKEN = f"""
+dp.create_streaming_table("taken", path="{JOB}/table")
+
+@dp.append_flow(target="taken", import_checkpoint="s3a://{JOB.removeprefix("s3://")}/checkpoint")
+def goes_on():
+    return spark.readStream.schema(SCHEMA).json("{{landing}}")
+"""
+# One session serves a job by hand and all updates: a line of JSON for each, answered by a line of JSON.
+DRIVER = """
+import json, sys
+import run_update
+from headwater.graph.pipeline_project import open_project
+from headwater_spark.session import start_session
+
+folder, landing, job, *roots = sys.argv[1:]
+project = open_project(folder, storage=roots[0].partition("=")[2], warehouse=roots[1].partition("=")[2])
+spark = start_session(project.pipeline_id, project.spark_conf)
+rows = spark.readStream.schema("id INT, team STRING, points INT").json(landing)
+rows.writeStream.format("delta").option("checkpointLocation", f"{job}/checkpoint").trigger(availableNow=True).start(
+    f"{job}/table").awaitTermination()
+print("{}", flush=True)
+for line in sys.stdin:
+    code = run_update.main([folder, *json.loads(line)])
+    print(json.dumps({"ended": code}), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[StoreServer]:
+    with store_server() as server:
+        server.make_bucket("lake")
+        yield server
+
+
+class Shop:
+    """The pipeline, its input, and the process that runs its updates."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder, self.landing = root / "shop", root / "landing"
+        (self.folder / "transformations").mkdir(parents=True)
+        self.landing.mkdir()
+        spec = (
+            "name: shop\nschema: shop\nspark:\n  spark.master: local[2]\n  spark.sql.shuffle.partitions: 2\n"
+        )
+        (self.folder / "pipeline.yml").write_text(spec)
+        self.write(SOURCE)
+        self.rows: list[dict[str, Any]] = []
+        self.log = root / "driver.log"
+        self.roots = [f"--storage={root}/storage", f"--warehouse={root}/warehouse", "--json"]
+
+    def write(self, source: str) -> None:
+        """Write the source."""
+        text = source.replace("{landing}", str(self.landing))
+        (self.folder / "transformations" / "tables.py").write_text(text)
+
+    def land(self) -> None:
+        """Six more rows."""
+        first = len(self.rows)
+        rows = [{"id": first + n, "team": "abc"[n % 3], "points": n} for n in range(6)]
+        (self.landing / f"{first:05d}.json").write_text("\n".join(map(json.dumps, rows)))
+        self.rows += rows
+
+    @contextmanager
+    def driver(self) -> Iterator[None]:
+        """The process; the job by hand has run when it is there."""
+        environment = {
+            **os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(["include", "jobs", "plugins"]),
+        }  # fmt: skip
+        argv = [sys.executable, "-c", DRIVER, str(self.folder), str(self.landing), JOB, *STORE]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                argv, cwd=CHECKOUT, env=environment, text=True, stderr=log, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )  # fmt: skip
+            try:
+                self.answer()
+                yield
+            finally:
+                self.process.kill()
+                self.process.wait()
+
+    def answer(self) -> dict[str, Any]:
+        """The next line of the process."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()[-4000:]
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def update(self) -> tuple[int, dict[str, Any]]:
+        """An update's exit code and report."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(self.roots) + "\n")
+        self.process.stdin.flush()
+        report = self.answer()
+        while "ended" not in (last := self.answer()):
+            report = last
+        return last["ended"], report
+
+    def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """A verb's exit code and answer."""
+        verb, *rest = words
+        action = [rest.pop(0)] if verb == "checkpoints" else []
+        output = io.StringIO()
+        with redirect_stdout(output):
+            code = main([verb, *action, str(self.folder), *rest, *self.roots])
+        answer: dict[str, Any] = json.loads(output.getvalue().splitlines()[-1])
+        return code, answer
+
+    def epoch(self, table: str, flow: str = "") -> ObjectPath:
+        """The live epoch of a flow."""
+        live = flow_checkpoint(place("storage/pipelines/shop"), table, flow or table).live_folder()
+        assert isinstance(live, ObjectPath)
+        return live
+
+    def relocate(self) -> None:
+        """From folders to S3; then a flow goes on where a job by hand stood."""
+        to = [word.replace("--", "--to-") for word in STORE[:2]]
+        assert self.verb("relocate", *to)[1]["state"] == "PLANNED"
+        assert self.verb("relocate", *to, "--yes")[0] == 0
+        assert self.update()[0] == 3
+        self.roots = STORE
+        self.write(SOURCE + TAKEN)
+
+    def check(self) -> None:
+        """Every table is what its query gives over all that was landed."""
+        whole = Counter((row["id"], row["team"], row["points"]) for row in self.rows)
+        assert read("warehouse/shop/bronze") == read("jobs/taken/table") == whole
+        assert read("warehouse/shop/silver") == Counter((row["id"], row["points"] * 2) for row in self.rows)
+        teams = Counter(row["team"] for row in self.rows)
+        assert read("warehouse/shop/running") == Counter(teams.items())
+
+
+def place(key: str) -> Place:
+    return place_of(f"s3://lake/{key}", store=object_store("s3"))
+
+
+def read(key: str) -> Counter[tuple[Any, ...]]:
+    from deltalake import QueryBuilder
+
+    answer = QueryBuilder().register("t", small_table(place(key))).execute("select * from t").read_all()
+    return Counter(tuple(row.values()) for row in pa.table(answer).to_pylist())
+
+
+def written() -> list[tuple[str, int, float]]:
+    """All tables, and all checkpoints."""
+    roots = ("warehouse", "jobs", "storage/pipelines/shop/checkpoints")
+    return sorted(
+        (str(file), about.st_size, about.st_mtime)
+        for root in roots
+        for file, about in files_below(place(root))
+    )
+
+
+def last(folder: ObjectPath, log: str) -> ObjectPath:
+    return max(
+        (file for file in (folder / log).iterdir() if file.name.isdigit()), key=lambda file: int(file.name)
+    )
+
+
+def damage(shop: Shop) -> dict[str, str]:
+    """One of each kind that no start may mend; what each flow's first finding is to be."""
+    for log in ("offsets", "commits"):
+        remove_tree(shop.epoch("silver") / log)
+    remove_tree(shop.epoch("bronze") / "sources")
+    for file in (shop.epoch("running") / "state" / "0" / "1").glob("2*"):
+        file.unlink()
+    (shop.epoch("taken", "goes_on") / "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000000"}')
+    return {
+        "bronze": "FILE_LOG_LOST", "goes_on": "QUERY_ID_CHANGED", "running": "STATE_LOST", "silver": "CHECKPOINT_REWOUND",
+    }  # fmt: skip
+
+
+def small_damage(shop: Shop) -> dict[str, str]:
+    """What a start mends by itself."""
+    last(shop.epoch("bronze"), "offsets").unlink()
+    last(shop.epoch("silver"), "commits").write_text("")
+    (shop.epoch("running") / "metadata").unlink()
+    offsets = last(shop.epoch("taken", "goes_on"), "offsets")
+    offsets.write_bytes(offsets.read_bytes()[:30])
+    return {
+        "bronze": "OFFSETS_LOST", "goes_on": "OFFSETS_DAMAGED", "running": "METADATA_LOST", "silver": "COMMITS_DAMAGED",
+    }  # fmt: skip
+
+
+def findings(shop: Shop) -> tuple[int, dict[str, str]]:
+    """The first finding of each flow, and the exit code."""
+    code, answer = shop.verb("checkpoints", "diagnose")
+    return code, {entry["flow"]: entry["condition"] for entry in reversed(answer["findings"])}
+
+
+@pytest.mark.timeout(300)
+def test_repairs_on_s3(s3: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A job's checkpoint is taken over, and folders become S3; four kinds of damage are named, refused before a write, and repaired; four are mended."""
+    shop = Shop(tmp_path)
+    shop.land()
+    with shop.driver():
+        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
+        shop.land()
+        shop.relocate()
+        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
+        shop.check()
+        assert findings(shop) == (0, {})
+        assert len(shop.verb("checkpoints", "snapshot")[1]["snapshots"]) == 4
+
+        expected = damage(shop)
+        assert findings(shop) == (3, expected)
+        before = written()
+        shop.land()
+        assert shop.update()[0] == 3
+        assert written() == before
+
+        actions = {"silver": "rebuild", "bronze": "restore", "running": "rewind", "goes_on": "mend"}
+        for flow, action in actions.items():
+            code, answer = shop.verb("repair", flow, f"--action={action}", "--yes")
+            assert (code, answer["state"]) == (0, "COMPLETED")
+            assert answer["repair"]["doubled"].startswith("no rows"), answer
+        assert findings(shop) == (0, {})
+        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
+        shop.check()
+
+        expected = small_damage(shop)
+        assert findings(shop) == (0, expected)
+        shop.land()
+        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
+        shop.check()
+        assert findings(shop) == (0, {})

@@ -1,0 +1,182 @@
+"""A pipeline goes from folders to S3 and back with all that belongs to it; killed at any write, it is in one place or in none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from tests.unit.headwater.doctor.test_open_epoch import content
+from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.storage.test_imports_over_stores import mark
+from tests.unit.headwater.storage.test_killed_repairs import killed_before
+
+from headwater.checkpoints.conditions import NameTaken, PipelineRelocated
+from headwater.commands.command_line import main
+from headwater.doctor.flow_case import FlowCase
+from headwater.doctor.snapshots import take_snapshot
+from headwater.errors import RefusedForSafety, UsageError
+from headwater.event_log.reader import events
+from headwater.graph.pipeline_project import open_project
+from headwater.moves.relocating import compare, relocate, steps
+from headwater.moves.relocation_plan import plan_relocation
+from headwater.updates.news import has_news
+
+__all__ = ["done", "pipeline"]
+_NUMBERS = itertools.count()
+COMMAND = "headwater relocate orders"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def target(done, s3):
+    """The same pipeline with roots on S3."""
+    number = next(_NUMBERS)
+    return opened(
+        done, s3.place("places", f"to-{number}/storage"), s3.place("places", f"to-{number}/warehouse")
+    )
+
+
+def opened(done, storage, warehouse):
+    return open_project(done.project.folder, storage=storage, warehouse=warehouse)
+
+
+def whole(project):
+    """What has to be the same at both places."""
+    tables = {name: content(project.warehouse / "shop" / name) for name in ("bronze", "silver", "gold")}
+    state = content(project.state_folder)
+    kept = ("checkpoints/", "snapshots/", "manifest.json")
+    return tables, {
+        name: data for name, data in state.items() if name.startswith(kept) and not name.endswith(".crc")
+    }
+
+
+def runs(project):
+    """Whether an update may begin there."""
+    try:
+        with project.lease("test"):
+            return True
+    except PipelineRelocated:
+        return False
+
+
+def test_there_and_back(done, target, tmp_path, capsys):
+    """The plan changes nothing; then all is there, no flow has news, the log goes on, and the old place is closed; and back again."""
+    folder = done.checkpoint("silver").epoch_folder(0)
+    (folder / "metadata").write_text('{"id":"q"}')
+    (folder / "offsets" / ".9.crc").write_bytes(b"left over")
+    take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")
+    before = whole(done.project)
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    to = [f"--to-storage={target.storage}", f"--to-warehouse={target.warehouse}"]
+    words = ["relocate", str(done.project.folder), *roots, *to, "--json"]
+    assert main(words) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert planned["state"] == "PLANNED"
+    assert len(planned["folders"]) == 4
+    assert not target.storage.exists()
+    assert main([*words, "--yes"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "COMPLETED"
+    assert whole(done.project) == whole(target) == before
+    assert (runs(done.project), runs(target)) == (False, True)
+    assert not has_news(target).moved
+    assert not FlowCase(target, done.manifest, done.flow("silver")).damages
+    (record,) = events(target.state_folder, event_type="user_action")
+    assert record["details"]["user_action"]["action"] == "RELOCATE"
+    assert not target.state_folder.joinpath("checkpoints/silver/silver/0/offsets/.9.crc").exists()
+
+    mark(target.warehouse / "shop" / "gold")
+    mark(target.state_folder / "checkpoints" / "silver" / "silver" / "0" / "sources")
+    back = opened(done, tmp_path / "back", tmp_path / "tables")
+    relocate(target, back, COMMAND)
+    assert whole(back) == before
+    assert (runs(target), runs(back)) == (False, True)
+    assert not has_news(back).moved
+    assert main([*words, "--yes"]) == 3
+    assert "PIPELINE_RELOCATED" in capsys.readouterr().err
+
+
+def test_killed_before_each_write(done, target):
+    """Never may both places be written to; until the end the old one has everything, and the same command ends it."""
+    before = whole(done.project)
+    ended = 0
+    for number in itertools.count():
+        if not killed_before(number, lambda: relocate(done.project, target, COMMAND)):
+            break
+        if not runs(done.project) and runs(target):
+            break  # killed after its last step
+        if (target.state_folder / "relocation.json").exists():
+            assert not runs(target)
+        assert whole(done.project) == before
+        ended += 1
+    assert ended > 15
+    assert whole(target) == before
+    assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_between_steps(done, target):
+    """Stopped before each step, at most one place may be written to, and the same command goes on from there."""
+    count = len(list(steps(plan_relocation(done.project, target, COMMAND), done.project, target)))
+    for number in range(1, count):
+        plan = plan_relocation(done.project, target, COMMAND)
+        every = list(steps(plan, done.project, target))
+        for step in every[:-1][:number]:
+            step()
+        assert not runs(target)
+        assert runs(done.project) == (number < len(every) - 1)
+    relocate(done.project, target, COMMAND)
+    assert whole(target) == whole(done.project)
+    assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_what_the_old_place_took_in_meanwhile(done, target):
+    """After a try that died, an update at the old place is allowed: what it wrote goes along, what it removed does not."""
+    plan = plan_relocation(done.project, target, COMMAND)
+    for step in itertools.islice(steps(plan, done.project, target), 6):
+        step()
+    folder = done.checkpoint("silver").epoch_folder(0)
+    (folder / "commits" / "1").write_text("v1\n{}")
+    (folder / "offsets" / "0").rename(folder / "offsets" / "1")
+    assert plan_relocation(done.project, target, COMMAND).resumed
+    relocate(done.project, target, COMMAND)
+    assert whole(target) == whole(done.project)
+
+
+def test_what_is_refused(done, target, tmp_path):
+    """A place that is taken, one inside the other, the same storage, a damaged file, a copy that is another: nothing counts as moved."""
+    inside = opened(done, done.project.storage / "x", target.warehouse)
+    same = opened(done, done.project.storage, target.warehouse)
+    for wrong in (inside, same):
+        with pytest.raises(UsageError):
+            plan_relocation(done.project, wrong, COMMAND)
+    stranger = target.warehouse / "shop" / "gold" / "x"
+    stranger.write_text("x")
+    with pytest.raises(NameTaken):
+        relocate(done.project, target, COMMAND)
+    stranger.unlink()
+    checksum = done.checkpoint("silver").epoch_folder(0) / "offsets" / ".0.crc"
+    checksum.write_bytes(b"crc\0\0\0\2\0\0\0\0\0")
+    with pytest.raises(RefusedForSafety, match="checksum"):
+        relocate(done.project, target, COMMAND)
+    checksum.unlink()
+    plan = plan_relocation(done.project, target, COMMAND)
+    for step in itertools.islice(steps(plan, done.project, target), 6):
+        step()
+    flow = target.state_folder / "checkpoints" / "silver" / "silver" / "flow.json"
+    flow.write_text(flow.read_text().replace("true", "True", 1))
+    own = plan.trees[-1]
+    with pytest.raises(RefusedForSafety, match=r"flow\.json"):
+        compare(own, done.project.state_folder)
+    assert (runs(done.project), runs(target)) == (True, False)
+
+
+def test_only_the_storage(done, target):
+    """Tables may stay where they are."""
+    there = opened(done, target.storage, done.project.warehouse)
+    relocate(done.project, there, COMMAND)
+    assert whole(there) == whole(done.project)
+    assert not has_news(there).moved
