@@ -25,8 +25,12 @@ class Fault(StrEnum):
     GONE = "the connection breaks before the store sees it"
 
 
+# Conditional puts are few, and what happens to them matters most.
+_RARE = 5
+
+
 class Plan:
-    """Draws a fault for each request; ``happened`` counts them by kind, ``lost_puts`` those puts whose answer was lost."""
+    """Draws which requests meet a fault: the kind that was rarest so far. ``happened`` counts them, ``lost_puts`` puts whose answer was lost."""
 
     def __init__(self, seed: int, share: float) -> None:
         self._chance, self.share = random.Random(seed), share
@@ -41,11 +45,11 @@ class Plan:
         with self._lock:
             if time.monotonic() < self.gone_until:
                 fault = Fault.GONE
-            elif self._chance.random() >= self.share:
+            elif self._chance.random() >= self.share * (_RARE if conditional else 1):
                 return None
             else:
-                kinds = [Fault.SLOW_DOWN, Fault.DELAY, Fault.ANSWER_LOST, Fault.GONE]
-                fault = self._chance.choice([*kinds, *[Fault.CONFLICT] * (2 * conditional)])
+                kinds = [fault for fault in Fault if conditional or fault is not Fault.CONFLICT]
+                fault = min(kinds, key=lambda kind: (self.happened[kind], self._chance.random()))
             self.happened[fault] += 1
             self.lost_puts += fault is Fault.ANSWER_LOST and method == "PUT"
             return fault
