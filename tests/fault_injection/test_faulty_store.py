@@ -37,6 +37,9 @@ def orders():
 def customers():
     return spark.readStream.table("orders").dropDuplicates(["customer"]).select("customer")
 
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", source="orders", keys=["customer"], sequence_by="id", stored_as_scd_type=1)
+
 @dp.materialized_view
 def totals():
     return spark.read.table("orders").groupBy("customer").agg(F.sum("amount").alias("total"))
@@ -109,6 +112,8 @@ def test_rows_are_right_whatever_the_store_does(tmp_path: Path):
                 totals[row["customer"]] += row["amount"]
             assert {row["customer"]: row["total"] for row in rows_of("totals")} == totals
             assert sorted(row["customer"] for row in rows_of("customers")) == sorted(totals)
+            newest = {row["customer"]: row["id"] for row in sorted(kept, key=lambda row: row["id"])}
+            assert {row["customer"]: row["id"] for row in rows_of("latest")} == newest
         state = place_of("s3://lake/storage", store=object_store("s3")) / "pipelines" / "shop"
         batches = Counter(
             (record["origin"]["flow_name"], record["origin"]["batch_id"])

@@ -17,7 +17,8 @@ from typing import Any
 import boto3
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from py4j.protocol import Py4JJavaError
+from py4j import java_gateway
+from py4j.protocol import Py4JJavaError, get_return_value
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 from tests.object_stores import one_at_a_time
@@ -168,6 +169,8 @@ def writers(server: Server) -> Iterator[list[Writer]]:
     with pytest.MonkeyPatch.context() as environment, ExitStack() as machines:
         environment.setenv("AWS_ACCESS_KEY_ID", "k")
         environment.setenv("AWS_SECRET_ACCESS_KEY", "k")
+        # A session of this process has errors of every JVM translated by its own, which has other objects by the same names.
+        environment.setattr(java_gateway, "get_return_value", get_return_value)
         yield [Writer(machines.enter_context(java(settings)), settings) for _ in range(2)]
 
 
