@@ -23,8 +23,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from headwater.storage.access import object_store
+from headwater.storage.delta_tables import small_table
 from headwater.storage.object_path import Bucket, ObjectPath
-from headwater.storage.place import Place
+from headwater.storage.place import Place, place_of
 
 # A path of the server's own: it makes an object older.
 _AGE = "/_age"
@@ -94,6 +95,18 @@ def make_old(place: Place, seconds: float) -> None:
         query = urlencode({"bucket": place.bucket.name, "key": place.key, "seconds": seconds})
         with urllib.request.urlopen(f"{os.environ['AWS_ENDPOINT_URL']}{_AGE}?{query}") as answer:
             assert answer.read() == b"done"
+
+
+def stored_rows(address: str) -> list[dict[str, Any]]:
+    """The rows of a table now, by delta-rs; the environment says where the server is."""
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    # Updates of other tests in this process have other stores.
+    table = small_table(place_of(address, store=object_store("s3")))
+    answer = QueryBuilder().register("t", table).execute("select * from t").read_all()
+    rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
+    return rows
 
 
 @contextmanager

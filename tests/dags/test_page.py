@@ -75,6 +75,13 @@ def test_the_list_has_every_pipeline_with_its_newest_update(page, observed, root
     assert "no pipeline " not in shown
 
 
+def test_figures_are_those_of_pipelines_that_may_be_read(page, observed, monkeypatch):
+    """Prometheus gets what its user may see, and no word of the others."""
+    assert 'headwater_pipeline_readable{pipeline="medallion"} 1.0' in page("/metrics")
+    monkeypatch.setattr("headwater_airflow.page.routes.may_read", lambda user, dag_id: dag_id != "medallion")
+    assert "medallion" not in page("/metrics")
+
+
 def test_a_list_without_pipelines_says_how_to_make_one(page):
     """Instead of an empty table."""
     assert "python -m headwater init" in page("/")

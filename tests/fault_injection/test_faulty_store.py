@@ -13,14 +13,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from tests.faulty_store import Fault, Plan, faulty_store
-from tests.object_stores import store_server
+from tests.object_stores import store_server, stored_rows
 from tests.seeds import SEED
 
 from headwater.event_log import reader
 from headwater.storage.access import object_store
-from headwater.storage.delta_tables import small_table
 from headwater.storage.place import place_of
 
 CHECKOUT = Path(__file__).parents[2]
@@ -58,12 +56,7 @@ def land(folder: Path, number: int) -> list[dict[str, Any]]:
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    from deltalake import QueryBuilder
-
-    table = small_table(place_of(f"s3://lake/warehouse/shop/{name}", store=object_store("s3")))
-    answer = QueryBuilder().register("t", table).execute("select * from t").read_all()
-    rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
-    return rows
+    return stored_rows(f"s3://lake/warehouse/shop/{name}")
 
 
 def update(folder: Path, endpoint: str, report: Path) -> dict[str, Any]:

@@ -14,8 +14,7 @@ import time
 import uuid
 from typing import Any
 
-from headwater.storage.atomic import create_text, read_tagged
-from headwater.storage.conditions import StoreUnreachable
+from headwater.storage.atomic import read_tagged, write_if_unchanged
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.mirrors import LOG, mirrored_log
 from headwater.storage.object_path import ObjectPath
@@ -46,7 +45,7 @@ def append_next(table: ObjectPath, rows: Any) -> bool:
     commit = _commit(name, len(data), rows)
     for number in range(version, version + _ATTEMPTS):
         file = table / LOG / f"{number:020d}.json"
-        if _is_written(file, commit, name):
+        if write_if_unchanged(file, commit, None):  # no other writer's commit has the name of this file
             return True
         # Another writer has this number: rows of another append are nothing to us, other columns are.
         if any(kind in _text_of(file) for kind in ('"metaData"', '"protocol"')):
@@ -80,18 +79,6 @@ def keep_short(table: ObjectPath, *, compact: bool) -> None:
     # The pointer last: it names what has to be there.
     for name in (f"{opened.version():020d}.checkpoint.parquet", "_last_checkpoint"):
         copy_file(copy / LOG / name, table / LOG / name)
-
-
-def _is_written(file: ObjectPath, commit: str, name: str) -> bool:
-    """Whether the commit lies there, by this request or by one of which the answer was lost."""
-    try:
-        if create_text(file, commit) is not None:
-            return True
-        return name in _text_of(file)
-    except StoreUnreachable:
-        if name in _text_of(file):
-            return True
-        raise
 
 
 def _text_of(file: ObjectPath) -> str:

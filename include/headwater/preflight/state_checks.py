@@ -172,13 +172,17 @@ def _absent(start: FlowStart, stores: list[StateStore]) -> list[str]:
     ]
 
 
+def _snapshot(store: StateStore, version: int) -> Place | None:
+    """The zip file that lists the tables of a RocksDB snapshot; None where the state has another form."""
+    name = store.whole.get(store.base(version) or 0, "")
+    return store.folder / name if name.endswith(".zip") else None
+
+
 def _parts(store: StateStore, version: int) -> list[Place]:
     """The tables that a RocksDB snapshot consists of."""
-    base = store.base(version)
-    name = store.whole.get(base or 0, "")
-    if not name.endswith(".zip"):
+    file = _snapshot(store, version)
+    if file is None:
         return []
-    file = store.folder / name
     try:
         listed = _sst_files(file)
     except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
@@ -188,16 +192,14 @@ def _parts(store: StateStore, version: int) -> list[Place]:
 
 def _unlike_its_list(store: StateStore, version: int) -> list[str]:
     """What is wrong with a RocksDB snapshot by its own zip file: checksums inside it, and the sizes of its tables."""
-    base = store.base(version)
-    name = store.whole.get(base or 0, "")
-    if not name.endswith(".zip"):
+    file = _snapshot(store, version)
+    if file is None:
         return []
-    file = store.folder / name
     try:
         with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
             broken = packed.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError):
-        broken = name
+        broken = file.name
     if broken is not None:
         return [f"{file} does not agree with the checksums inside it ({broken})"]
     sizes = {entry["dfsSstFileName"]: entry.get("sizeBytes") for entry in _sst_files(file)}

@@ -91,9 +91,17 @@ def write_if_unchanged(place: ObjectPath, text: str, tag: str | None) -> bool:
     Raises:
         StoreUnreachable: it may be written or not; read it to know.
     """
-    done = create_text(place, text) if tag is None else change_text(place, text, tag)
-    if done is not None:
-        return True
+    try:
+        done = create_text(place, text) if tag is None else change_text(place, text, tag)
+    except StoreUnreachable:
+        if _has(place, text):
+            return True
+        raise
+    return done is not None or _has(place, text)
+
+
+def _has(place: ObjectPath, text: str) -> bool:
+    """Whether an object is there with this content, whatever a look has seen before."""
     seen = read_tagged(place)
     return seen is not None and seen[0] == text
 

@@ -15,7 +15,6 @@ from headwater.storage.object_path import ObjectPath
 
 # What a reader of a header or a footer fetches at a time.
 _PART_BYTES = 64 << 10
-_COPIED_BYTES = 8 << 20
 
 
 def objects_of(place: ObjectPath) -> dict[str, Listed]:
@@ -50,29 +49,6 @@ def anything_at(place: ObjectPath) -> bool:
 def opened(place: ObjectPath) -> io.BufferedReader:
     """An object as a stream that fetches no more than is read; raises FileNotFoundError."""
     return io.BufferedReader(_Ranges(place), _PART_BYTES)
-
-
-def move_object(source: ObjectPath, target: ObjectPath) -> None:
-    """Copy an object and then remove it; within a bucket the server copies. Who is killed in between leaves both."""
-    import obstore
-
-    with store_errors(source):
-        if source.bucket == target.bucket:
-            obstore.copy(source.bucket.client, source.key, target.key)
-        else:
-            _copy_to_another(source, target)
-    source.unlink(missing_ok=True)
-
-
-def _copy_to_another(source: ObjectPath, target: ObjectPath) -> None:
-    """The object appears when the writer is closed; of a copy that fails nothing is to be seen."""
-    import obstore
-
-    writer = obstore.open_writer(target.bucket.client, target.key)
-    with opened(source) as stream:
-        while part := stream.read(_COPIED_BYTES):
-            writer.write(part)
-    writer.close()
 
 
 class _Ranges(io.RawIOBase):

@@ -95,20 +95,11 @@ def remove_files(files: Sequence[Place]) -> None:
 
 
 def copy_file(source: Place, target: Place) -> None:
-    """Copy a file with, on a disk, its times and rights; between a disk and a store, its content."""
+    """Copy a file with, on a disk, its times and rights; to or from a store its content, which a bucket copies by itself."""
     if isinstance(source, Path) and isinstance(target, Path):
         shutil.copy2(source, target)
     else:
-        target.write_bytes(source.read_bytes())
-
-
-def copy_tree(source: ObjectPath, target: ObjectPath) -> None:
-    """Copy all below a folder of a store to another one of the same; the server copies. Write what says "complete" afterwards.
-
-    Raises:
-        StoreUnreachable: some may be copied by then.
-    """
-    copy_files(source, target)
+        _transfer(source, target)
 
 
 def copy_files(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
@@ -196,7 +187,7 @@ def move(source: Place, target: Place) -> None:
             copy_file(source, target)
             source.unlink(missing_ok=True)
         else:
-            copy_tree(source, target)
+            copy_files(source, target)
             remove_tree(source)
     elif isinstance(source, Path) and isinstance(target, Path):
         source.rename(target)

@@ -28,8 +28,8 @@ _Recorder = Callable[[float, Mapping[str, str]], None]
 def wanted(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether the standard variables ask for metrics."""
     off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    exporter = environment.get("OTEL_METRICS_EXPORTER", "otlp").lower()
-    return not off and exporter == "otlp" and any(environment.get(name) for name in _ENDPOINTS)
+    exporters = environment.get("OTEL_METRICS_EXPORTER", "otlp").lower().split(",")
+    return not off and "otlp" in exporters and any(environment.get(name) for name in _ENDPOINTS)
 
 
 class MetricsExport:

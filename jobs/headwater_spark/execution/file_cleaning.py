@@ -12,9 +12,9 @@ from headwater.metrics.file_history import IngestedFile, ingested_files
 from headwater.metrics.file_listing import ListedFile
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.globs import plain_part
-from headwater.storage.object_files import move_object
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_below, is_s3, parts_below, place_of
+from headwater.storage.walking import copy_file
 from headwater_spark.sources.cloud_files.new_files import listed
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def _move(source: Place, target: Place) -> None:
     if target.exists():
         target = target.with_name(f"{target.stem}-{time.time_ns()}{target.suffix}")
     if isinstance(source, ObjectPath) and isinstance(target, ObjectPath):
-        move_object(source, target)
+        copy_file(source, target)
+        source.unlink(missing_ok=True)
     else:
         shutil.move(str(source), str(target))

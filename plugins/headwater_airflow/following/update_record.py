@@ -12,6 +12,7 @@ from headwater.event_log.reader import events, flow_results
 from headwater.event_log.update_summary import UpdateSummary, fold_updates
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.telemetry.otlp import metrics_export
 
 
 def request_updates(project: PipelineProject, request: str) -> list[UpdateSummary]:
@@ -48,9 +49,13 @@ def record_silent_end(
     update_id = update.update_id if update is not None else str(uuid.uuid4())
     details = update_progress(UpdateState.FAILED)
     details["update_progress"]["will_retry"] = will_retry
-    with EventLogWriter(
-        project.state_folder, project.pipeline_id, project.spec.name, update_id, request
-    ) as log:
+    with (
+        metrics_export() as metrics,
+        EventLogWriter(
+            project.state_folder, project.pipeline_id, project.spec.name, update_id, request
+        ) as log,
+    ):
+        log.subscribe(metrics.offer)
         flows = flow_results(project.state_folder, update_id=update_id)
         close_flows(log, flows, will_retry=will_retry, error=FlowInterrupted(message))
         log.emit("update_progress", message, level="ERROR", details=details, error={"fatal": not will_retry})

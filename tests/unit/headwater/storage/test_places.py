@@ -24,7 +24,7 @@ from headwater.storage.conditions import NotOnAStore, StoreRefused, StoreUnreach
 from headwater.storage.listing import looked_over
 from headwater.storage.object_path import Bucket, ObjectPath
 from headwater.storage.place import near, place_of
-from headwater.storage.walking import copy_file, copy_tree, files_below, names_in, remove_tree
+from headwater.storage.walking import copy_file, copy_files, files_below, names_in, remove_tree
 
 _NUMBERS = itertools.count()
 
@@ -287,7 +287,7 @@ def test_a_store_without_conditions_is_refused(ignores, monkeypatch):
 def test_trees_are_copied_by_the_server(stored):
     """A copy has the same names and contents."""
     fill(stored, "a/b", "a/c/d")
-    copy_tree(stored / "a", stored / "copy")
+    copy_files(stored / "a", stored / "copy")
     assert (stored / "copy" / "c" / "d").read_text() == "a/c/d"
     assert {f.relative_to(stored / "copy").as_posix() for f, _ in files_below(stored / "copy")} == {
         "b",

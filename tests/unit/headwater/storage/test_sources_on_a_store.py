@@ -24,9 +24,10 @@ from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.storage.access import object_store
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
-from headwater.storage.object_files import anything_at, move_object, opened
+from headwater.storage.object_files import anything_at, opened
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import place_of, spark_uri
+from headwater.storage.walking import move
 
 __all__ = ["pipeline"]
 _NUMBERS = itertools.count()
@@ -202,7 +203,7 @@ def test_an_object_is_moved(s3, landing, bucket):
         s3.make_bucket(bucket)
     (landing / "a.json").write_text("x" * 100_000)
     target = s3.place(bucket, f"{landing.key}/done/a.json")
-    move_object(landing / "a.json", target)
+    move(landing / "a.json", target)
     assert target.read_text() == "x" * 100_000
     assert not (landing / "a.json").exists()
 

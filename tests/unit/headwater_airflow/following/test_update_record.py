@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.headwater.metrics.conftest import pipeline
+from tests.unit.headwater.telemetry.collector import Collector
 
 from headwater.event_log import details, reader
 from headwater.event_log.details import FlowStatus, UpdateState
@@ -35,6 +36,15 @@ def test_a_silent_end_closes_flows_and_update(pipeline, will_retry):
     ]
     assert ends == ["RUNNING", "FAILED"]
     assert len(reader.events(project.state_folder, event_type="flow_progress")) == 2
+
+
+def test_a_silent_end_is_counted(pipeline, monkeypatch):
+    """A collector of metrics hears of an update whose driver could not say that it failed."""
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        record_silent_end(pipeline.project, "r1", None, "The driver was killed.", will_retry=False)
+    ends = ("headwater.update.ends", (("pipeline", "orders"), ("state", "FAILED")))
+    assert collector.values()[ends] == 1
 
 
 def test_a_flow_that_starts_again_has_not_ended(pipeline):
