@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from headwater.errors import HeadwaterError, UpdateFailed, UsageError
 
-
 # obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
 _DENIED = re.compile(r"status code: 40[13]\b")
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
