@@ -26,7 +26,7 @@ def main(folder: str, storage: str, warehouse: str) -> int:
     stop_python_writers()
     stop_store_writers()
     project = open_project(folder, storage=storage, warehouse=warehouse)
-    with resolved_pipeline(project, start_session(project.pipeline_id, project.spec.spark)):
+    with resolved_pipeline(project, start_session(project.pipeline_id, project.spark_conf)):
         pass
     line = sys.stdin.readline()
     if not line:
