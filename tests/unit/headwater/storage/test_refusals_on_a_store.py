@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 
+import obstore
 import pytest
 from tests.unit.headwater.metrics.conftest import done, pipeline
 
@@ -118,6 +119,21 @@ def test_a_warehouse_whose_bucket_is_not_there(done):
             look()
         assert caught.value.where.startswith("s3://no-such-bucket/w/")
     assert everything(done) == before
+
+
+def test_a_store_that_ignores_conditions(pipeline, monkeypatch):
+    """The first lease of all is refused where conditions are dropped on the way, and nothing is left there."""
+    put = obstore.put
+    monkeypatch.setattr(
+        obstore, "put", lambda *arguments, mode="overwrite", **more: put(*arguments, **more, mode="overwrite")
+    )
+    with (
+        pytest.raises(StoreRefused, match="ignores conditional writes") as caught,
+        pipeline.project.lease("first"),
+    ):
+        pass
+    assert not caught.value.transient
+    assert not list(files_below(pipeline.project.storage))
 
 
 def test_two_deployments_on_one_storage(pipeline, caplog, monkeypatch, tmp_path):
