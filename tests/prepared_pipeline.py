@@ -154,8 +154,7 @@ def _at(folder: Place, path: str) -> Place:
 def _all(folder: Place, path: str) -> list[Place]:
     """Where a pattern leads."""
     place = _at(folder, path)
-    found: list[Place] = list(folder.glob("/".join(parts_below(place, folder))))
-    return found if "*" in path else [place]
+    return list(folder.glob("/".join(parts_below(place, folder)))) if "*" in path else [place]
 
 
 def put(path: str, text: str) -> Damage:

@@ -237,19 +237,19 @@ def each_damage_is_named(shop: Shop) -> None:
     """What is found on a disk is found here, with the same name, but for what only a checksum shows; all is put back as it was."""
     project = open_project(shop.folder, storage=place("storage"), warehouse=place("warehouse"))
     kept = {flow: content(shop.epoch(flow)) for flow in FLOWS}
-    found = []
+    outcomes = []
     for flow, harm, condition, mends_itself in CHECKPOINTS:
         if (flow, harm) in NEED_CHECKSUMS:
             continue
         folder = shop.epoch(flow)
         harm(folder)
-        found.append((flow, conditions_in(project, flow)[:1], [(condition, mends_itself)]))
+        outcomes.append((flow, conditions_in(project, flow)[:1], [(condition, mends_itself)]))
         remove_tree(folder)
         for name, data in kept[flow].items():
             (folder / name).write_bytes(data)
-    wrong = [entry for entry in found if entry[1] != entry[2]]
+    wrong = [entry for entry in outcomes if entry[1] != entry[2]]
     assert not wrong
-    assert len(found) == len(CHECKPOINTS) - len(NEED_CHECKSUMS)
+    assert len(outcomes) == len(CHECKPOINTS) - len(NEED_CHECKSUMS)
 
 
 def content(folder: ObjectPath) -> dict[str, bytes]:
