@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -149,28 +149,49 @@ def one_at_a_time(application: Any) -> Any:
 
 
 def _age(bucket: str, key: str, seconds: str) -> None:
-    from moto.s3.models import s3_backends
-
-    backend = s3_backends["123456789012"]["aws"]
-    stored = backend.get_object(bucket, key)
+    stored = _stored(bucket, key)
     assert stored is not None
     stored.last_modified -= timedelta(seconds=float(seconds))
 
 
+def _written_at(path: str, moment: datetime) -> None:
+    """Let an object be as old as it was before the server was killed."""
+    bucket, _, key = path.encode("latin-1").decode().lstrip("/").partition("/")
+    stored = _stored(bucket, key)
+    if stored is not None:
+        stored.last_modified = moment.replace(tzinfo=stored.last_modified.tzinfo)
+
+
+def _stored(bucket: str, key: str) -> Any:
+    from moto.s3.models import s3_backends
+
+    backend = s3_backends["123456789012"]["aws"]
+    return backend.get_object(bucket, key) if key and bucket in backend.buckets else None
+
+
 def serve() -> None:
-    """The server's process: prints its address, and ends with its parent."""
+    """The server's process: prints its address, and ends with its parent. A port and a file of changes may follow the log's name."""
     import logging
 
-    from moto.server import ThreadedMotoServer
-    from werkzeug.serving import WSGIRequestHandler
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server
 
     # werkzeug answers "Expect: 100-continue" itself; a second answer by http.server is taken for the end of the request.
-    WSGIRequestHandler.handle_expect_100 = lambda self: True  # type: ignore[method-assign]
+    MotoRequestHandler.handle_expect_100 = lambda self: True  # type: ignore[method-assign]
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    application = one_at_a_time(server._server.app)
+    wanted, changes = (int(sys.argv[2]), Path(sys.argv[3])) if len(sys.argv) > 2 else (0, None)
+    application: Any = DomainDispatcherApplication(create_backend_app)
+    if changes is not None:
+        from tests.lasting_store import Changes
+
+        kept = Changes(changes, application)
+        kept.again(_written_at)
+        application = kept
+    application = one_at_a_time(application)
     log = Path(sys.argv[1]).open("a", buffering=1)  # noqa: SIM115 - open as long as the process
 
     def counting(environment: dict[str, Any], start_response: Any) -> Any:
@@ -182,7 +203,8 @@ def serve() -> None:
         log.write(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}?{query}\n")
         return application(environment, start_response)
 
-    server._server.app = counting
-    print(f"http://{host}:{port}", flush=True)
+    server = make_server("127.0.0.1", wanted, counting, threaded=True, request_handler=MotoRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         sys.stdin.read()

@@ -19,10 +19,13 @@ from headwater.commands.command_line import main
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.flow_cases import named_case
 from headwater.doctor.start_facts import flow_start
+from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.preflight.checks import examine
 from headwater.preflight.damage import Damage as Finding
 from headwater.preflight.damage import Repair
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import remove_tree
 
 # files -> bronze (file stream); bronze -> silver (Delta to Delta); bronze -> running (stateful, merged by key)
 SOURCE = """
@@ -40,7 +43,7 @@ def running():
 """
 FLOWS = ("bronze", "silver", "running")
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Place], None]
 
 
 class Prepared:
@@ -102,7 +105,11 @@ class Prepared:
 
 def conditions_of(case: PipelineCase, flow: str, *, deep: bool = False) -> list[tuple[str, bool]]:
     """What the checks find in a flow without Spark, each with whether the next start makes it good."""
-    project = case.project()
+    return conditions_in(case.project(), flow, deep=deep)
+
+
+def conditions_in(project: PipelineProject, flow: str, *, deep: bool = False) -> list[tuple[str, bool]]:
+    """As ``conditions_of``, wherever the roots of the pipeline lie."""
     manifest = stored_manifest(project)
     entry = next(item for item in manifest.flows if item.name == flow)
     findings = examine(flow_start(project, manifest, entry, deep=deep))
@@ -138,15 +145,22 @@ def done(prepared: Prepared) -> Prepared:
     return prepared
 
 
-def _at(folder: Path, path: str) -> Path:
+def _at(folder: Place, path: str) -> Place:
     last = max(int(file.name) for file in (folder / "commits").iterdir() if file.name.isdigit())
+    # The state after a batch has the number of the next one; on a store, a name of its own behind it.
     return folder / path.format(last=last, before=last - 1, next=last + 1)
+
+
+def _all(folder: Place, path: str) -> list[Place]:
+    """Where a pattern leads."""
+    place = _at(folder, path)
+    return list(folder.glob("/".join(parts_below(place, folder)))) if "*" in path else [place]
 
 
 def put(path: str, text: str) -> Damage:
     """The file holds something else, and no checksum tells."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder: Place) -> None:
         file = _at(folder, path)
         file.write_text(text)
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
@@ -162,10 +176,10 @@ def empty(path: str) -> Damage:
 def cut(path: str) -> Damage:
     """The file ends in the middle."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder: Place) -> None:
         file = _at(folder, path)
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        file.with_name(f".{file.name}.crc").unlink()
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     return damage
 
@@ -173,10 +187,10 @@ def cut(path: str) -> Damage:
 def lose(*paths: str) -> Damage:
     """Files or folders are gone."""
 
-    def damage(folder: Path) -> None:
-        for target in [_at(folder, path) for path in paths]:
+    def damage(folder: Place) -> None:
+        for target in [target for path in paths for target in _all(folder, path)]:
             if target.is_dir():
-                shutil.rmtree(target)
+                remove_tree(target)
             else:
                 target.unlink()
                 target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
@@ -187,8 +201,8 @@ def lose(*paths: str) -> Damage:
 def flip(path: str) -> Damage:
     """A byte is another one, and the checksum beside is as it was."""
 
-    def damage(folder: Path) -> None:
-        file = next(folder.glob(str(_at(folder, path).relative_to(folder))))
+    def damage(folder: Place) -> None:
+        (file, *_) = _all(folder, path)
         raw = bytearray(file.read_bytes())
         raw[len(raw) // 2] ^= 0xFF
         file.write_bytes(bytes(raw))
@@ -196,10 +210,24 @@ def flip(path: str) -> Damage:
     return damage
 
 
+def swap(first: str, second: str) -> Damage:
+    """Two files have each other's content, and each other's checksum."""
+
+    def damage(folder: Place) -> None:
+        one, other = _at(folder, first), _at(folder, second)
+        for pair in ((one, other), tuple(file.with_name(f".{file.name}.crc") for file in (one, other))):
+            if all(file.is_file() for file in pair):
+                contents = [file.read_bytes() for file in pair]
+                for file, content in zip(pair, reversed(contents), strict=True):
+                    file.write_bytes(content)
+
+    return damage
+
+
 def both(*damages: Damage) -> Damage:
     """One after the other."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder: Place) -> None:
         for each in damages:
             each(folder)
 

@@ -8,6 +8,9 @@ import java.nio.file.Paths;
 import java.util.Iterator;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
@@ -82,6 +85,53 @@ public final class Stops {
         }
     }
 
+    /** Delta's log on S3. */
+    public static class StoredLog extends headwater.store.ConditionalPutLogStore {
+        public StoredLog(Configuration configuration) {
+            super(configuration);
+        }
+
+        public void write(Path path, Iterator actions, Boolean overwrite, Configuration configuration) throws IOException {
+            at("writing", path);
+            super.write(path, actions, overwrite, configuration);
+            at("written", path);
+        }
+    }
+
+    /** The files of a checkpoint on S3. */
+    public static class StoredCheckpoints extends headwater.store.ConditionalPutCheckpointFileManager {
+        private final FileSystem store;
+
+        public StoredCheckpoints(Path path, Configuration configuration) throws IOException {
+            super(path, configuration);
+            this.store = path.getFileSystem(configuration);
+        }
+
+        public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwrite) {
+            return new StoredAtomic(super.createAtomic(path, overwrite), path, this.store);
+        }
+    }
+
+    /** An object that appears when it is closed; half of it, where a store that is no better than a disk is asked for. */
+    public static class StoredAtomic extends Atomic {
+        private final FileSystem store;
+
+        public StoredAtomic(CheckpointFileManager.CancellableFSDataOutputStream inner, Path path, FileSystem store) {
+            super(inner, path);
+            this.store = store;
+        }
+
+        void tear(Path path) throws IOException {
+            byte[] half = new byte[(int) (this.store.getFileStatus(path).getLen() / 2L)];
+            FSDataInputStream whole = this.store.open(path);
+            whole.readFully(0L, half);
+            whole.close();
+            FSDataOutputStream torn = this.store.create(path, true);
+            torn.write(half);
+            torn.close();
+        }
+    }
+
     /** A file that gets its name when it is closed. */
     public static class Atomic extends CheckpointFileManager.CancellableFSDataOutputStream {
         private final CheckpointFileManager.CancellableFSDataOutputStream inner;
@@ -97,12 +147,17 @@ public final class Stops {
             at("writing", path);
             inner.close();
             if (wanted("torn", path) != null) {
-                RandomAccessFile file = new RandomAccessFile(path.toUri().getPath(), "rw");
-                file.setLength(file.length() / 2L);
-                file.close();
+                tear(path);
                 at("torn", path);
             }
             at("written", path);
+        }
+
+        /** Leave half of the file. */
+        void tear(Path path) throws IOException {
+            RandomAccessFile file = new RandomAccessFile(path.toUri().getPath(), "rw");
+            file.setLength(file.length() / 2L);
+            file.close();
         }
 
         public void cancel() {

@@ -15,6 +15,8 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.delta_log.table_history import head_version
 from headwater.event_log.event import event_table
+from headwater.storage.atomic import read_tagged
+from headwater.storage.place import Place
 
 Met = Callable[[Path], bool]
 # Parts of the graph, each with what it reads: a driver that updates less is sooner where something can break.
@@ -111,8 +113,11 @@ def _part(chance: random.Random) -> tuple[str, ...]:
     return () if chance.random() < 0.25 else chance.choice(_PARTS)
 
 
-def _changed(file: Path) -> int | None:
-    return file.stat().st_mtime_ns if file.exists() else None
+def _changed(file: Place) -> object:
+    """Something that is another one after each change of a file."""
+    if isinstance(file, Path):
+        return file.stat().st_mtime_ns if file.exists() else None
+    return read_tagged(file)
 
 
 def _paused(seconds: float) -> bool:
@@ -120,5 +125,5 @@ def _paused(seconds: float) -> bool:
     return True
 
 
-def _last(folder: Path) -> int:
+def _last(folder: Place) -> int:
     return max((int(p.name) for p in folder.glob("[0-9]*") if p.name.isdigit()), default=-1)

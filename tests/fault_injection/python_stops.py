@@ -11,6 +11,7 @@ from typing import Any
 import deltalake
 
 from headwater.delta_log.table_history import head_version
+from headwater.storage.place import Place, place_of
 
 
 def stop_python_writers() -> None:
@@ -21,7 +22,8 @@ def stop_python_writers() -> None:
     write = deltalake.write_deltalake
 
     def stopping(table: Any, *arguments: Any, **options: Any) -> None:
-        commit = Path(str(table)) / "_delta_log" / f"{head_version(Path(str(table))) + 1:020}.json"
+        place = place_of(str(table))
+        commit = place / "_delta_log" / f"{head_version(place) + 1:020}.json"
         stop_here_if_wanted("writing", commit)
         write(table, *arguments, **options)
         stop_here_if_wanted("written", commit)
@@ -29,7 +31,7 @@ def stop_python_writers() -> None:
     deltalake.write_deltalake = stopping
 
 
-def stop_here_if_wanted(moment: str, path: Path) -> None:
+def stop_here_if_wanted(moment: str, path: Place) -> None:
     """Stand still for good where the file "stops" wants it, and leave the file that says so."""
     file = Path(os.environ["HEADWATER_STOPS"]) / "stops"
     lines = file.read_text().splitlines() if file.exists() else []

@@ -12,8 +12,10 @@ from pathlib import Path
 import pyspark
 from tests.pipeline_case import PipelineCase
 
+from headwater.runtime import object_store
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.java import java_environment
+from headwater.runtime.own_classes import own_jar
 
 _SOURCE = Path(__file__).with_name("Stops.java")
 
@@ -73,7 +75,7 @@ def stopping_settings(folder: Path) -> dict[str, str]:
         os.pathsep.join(compiler),
         "org.codehaus.commons.compiler.samples.CompilerDemo",
         *("-d", str(folder)),
-        *("-classpath", os.pathsep.join([*spark, *jars])),
+        *("-classpath", os.pathsep.join([*spark, *jars, str(own_jar())])),
         str(_SOURCE),
     ]
     folder.mkdir(parents=True)
@@ -84,6 +86,12 @@ def stopping_settings(folder: Path) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": "faults.Stops$Checkpoints",
         "spark.delta.logStore.file.impl": "faults.Stops$Log",
     }
+
+
+def stop_store_writers() -> None:
+    """Have the drivers of this process look for stops where they write to a store: pipelines may not name other writers there."""
+    object_store.LOG_STORE = "faults.Stops$StoredLog"
+    object_store.CHECKPOINT_MANAGER = "faults.Stops$StoredCheckpoints"
 
 
 def on_the_class_path(folder: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import json
 import sys
 
 from tests.fault_injection.python_stops import stop_python_writers
+from tests.fault_injection.stops import stop_store_writers
 
 import run_backfill
 import run_update
@@ -23,8 +24,9 @@ PROGRAMS = {"run": run_update.main, "backfill": run_backfill.main}
 def main(folder: str, storage: str, warehouse: str) -> int:
     """Get ready, wait for the line, do it; returns the program's exit code."""
     stop_python_writers()
+    stop_store_writers()
     project = open_project(folder, storage=storage, warehouse=warehouse)
-    with resolved_pipeline(project, start_session(project.pipeline_id, project.spec.spark)):
+    with resolved_pipeline(project, start_session(project.pipeline_id, project.spark_conf)):
         pass
     line = sys.stdin.readline()
     if not line:

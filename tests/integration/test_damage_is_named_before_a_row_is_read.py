@@ -11,43 +11,50 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put
+from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put, swap
 
 from headwater.preflight.checks import check_start, examine
 from headwater.preflight.delta_source_checks import delta_sources
 from headwater.preflight.state_checks import plan_was_changed
+from headwater.storage.walking import remove_tree
 
 ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
 
 # flow, what happens to its checkpoint, the condition, whether the next start makes it good
+_FLIPPED = flip("offsets/{last}")
+# The same holds on a store (test_repairs_on_s3), but for what only a checksum beside the file shows.
+NEED_CHECKSUMS = [("silver", _FLIPPED)]
 CHECKPOINTS = [
     ("silver", lose("metadata"), "METADATA_LOST", True),
     ("running", lose("metadata"), "METADATA_LOST", True),
     ("silver", empty("metadata"), "METADATA_LOST", True),
     ("silver", put("metadata", ANOTHER_ID), "QUERY_ID_CHANGED", False),
-    ("silver", empty("commits/2"), "COMMITS_DAMAGED", True),
-    ("running", cut("commits/2"), "COMMITS_DAMAGED", True),
-    ("silver", empty("offsets/2"), "OFFSETS_DAMAGED", True),
-    ("running", cut("offsets/2"), "OFFSETS_DAMAGED", True),
-    ("silver", put("offsets/2", "hello\n{}\n{}"), "OFFSETS_DAMAGED", True),
-    ("silver", flip("offsets/2"), "OFFSETS_DAMAGED", True),
-    ("silver", put("offsets/3", ""), "OFFSETS_DAMAGED", True),
-    ("silver", put("offsets/2", "v3\n{}\n{}"), "OFFSETS_TOO_NEW", False),
-    ("silver", lose("offsets/2"), "OFFSETS_LOST", True),
-    ("running", lose("offsets/2"), "OFFSETS_LOST", True),
-    ("bronze", lose("offsets/2"), "OFFSETS_LOST", True),
-    ("silver", lose("offsets/1"), "OFFSETS_LOST", True),
-    ("running", lose("offsets/1"), "OFFSETS_LOST", True),
+    ("silver", empty("commits/{last}"), "COMMITS_DAMAGED", True),
+    ("running", cut("commits/{last}"), "COMMITS_DAMAGED", True),
+    ("silver", empty("offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("running", cut("offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/{last}", "hello\n{}\n{}"), "OFFSETS_DAMAGED", True),
+    ("silver", _FLIPPED, "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/{next}", ""), "OFFSETS_DAMAGED", True),
+    ("silver", put("offsets/{last}", "v3\n{}\n{}"), "OFFSETS_TOO_NEW", False),
+    ("silver", lose("offsets/{last}"), "OFFSETS_LOST", True),
+    ("running", lose("offsets/{last}"), "OFFSETS_LOST", True),
+    ("bronze", lose("offsets/{last}"), "OFFSETS_LOST", True),
+    ("silver", lose("offsets/{before}"), "OFFSETS_LOST", True),
+    ("running", lose("offsets/{before}"), "OFFSETS_LOST", True),
     ("silver", lose("offsets"), "OFFSETS_LOST", True),
+    ("silver", swap("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("bronze", swap("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("silver", swap("offsets/{last}", "commits/{last}"), "OFFSETS_DAMAGED", True),
     ("silver", lose("offsets", "commits"), "CHECKPOINT_REWOUND", False),
-    ("silver", lose("offsets/2", "commits/2"), "CHECKPOINT_REWOUND", False),
-    ("silver", shutil.rmtree, "CHECKPOINT_LOST", False),
+    ("silver", lose("offsets/{last}", "commits/{last}"), "CHECKPOINT_REWOUND", False),
+    ("silver", remove_tree, "CHECKPOINT_LOST", False),
     ("running", lose("state"), "STATE_LOST", False),
-    ("running", lose("state/0/1/3.zip"), "STATE_LOST", False),
+    ("running", lose("state/0/1/{next}*.zip"), "STATE_LOST", False),
     ("running", lose("state/0/1"), "STATE_LOST", False),
     ("running", lose("state/0/0/SSTs"), "STATE_LOST", False),
     ("bronze", lose("sources"), "FILE_LOG_LOST", False),
-    ("bronze", lose("sources/0/1"), "FILE_LOG_LOST", False),
+    ("bronze", lose("sources/0/{before}"), "FILE_LOG_LOST", False),
 ]
 
 

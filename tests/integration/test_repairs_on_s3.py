@@ -15,15 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.integration.test_damage_is_named_before_a_row_is_read import CHECKPOINTS, NEED_CHECKSUMS
 from tests.object_stores import StoreServer, store_server
+from tests.prepared_pipeline import FLOWS, conditions_in
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.commands.command_line import main
+from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
 from headwater.storage.access import object_store
 from headwater.storage.delta_tables import small_table
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, place_of
+from headwater.storage.place import Place, parts_below, place_of
 from headwater.storage.walking import files_below, remove_tree
 
 CHECKOUT = Path(__file__).parents[2]
@@ -230,6 +233,34 @@ def small_damage(shop: Shop) -> dict[str, str]:
     }  # fmt: skip
 
 
+def each_damage_is_named(shop: Shop) -> None:
+    """What is found on a disk is found here, with the same name, but for what only a checksum shows; all is put back as it was."""
+    project = open_project(shop.folder, storage=place("storage"), warehouse=place("warehouse"))
+    kept = {flow: content(shop.epoch(flow)) for flow in FLOWS}
+    outcomes = []
+    for flow, harm, condition, mends_itself in CHECKPOINTS:
+        if (flow, harm) in NEED_CHECKSUMS:
+            continue
+        folder = shop.epoch(flow)
+        harm(folder)
+        outcomes.append((flow, conditions_in(project, flow)[:1], [(condition, mends_itself)]))
+        remove_tree(folder)
+        for name, data in kept[flow].items():
+            (folder / name).write_bytes(data)
+    wrong = [entry for entry in outcomes if entry[1] != entry[2]]
+    assert not wrong
+    assert len(outcomes) == len(CHECKPOINTS) - len(NEED_CHECKSUMS)
+
+
+def content(folder: ObjectPath) -> dict[str, bytes]:
+    """Every object below a folder."""
+    return {
+        "/".join(parts_below(file, folder)): file.read_bytes()
+        for file, about in files_below(folder)
+        if about.st_size
+    }
+
+
 def findings(shop: Shop) -> tuple[int, dict[str, str]]:
     """The first finding of each flow, and the exit code."""
     code, answer = shop.verb("checkpoints", "diagnose")
@@ -247,6 +278,8 @@ def test_repairs_on_s3(s3: StoreServer, tmp_path: Path, monkeypatch: pytest.Monk
         shop.relocate()
         assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
         shop.check()
+        assert findings(shop) == (0, {})
+        each_damage_is_named(shop)
         assert findings(shop) == (0, {})
         assert len(shop.verb("checkpoints", "snapshot")[1]["snapshots"]) == 4
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.killed_before_recording import killed_before_recording
 from tests.object_stores import store_server
-from tests.pipeline_case import PipelineCase
+from tests.stored_case import StoredCase
 
 import replay_quarantine
 import run_backfill
@@ -22,8 +22,6 @@ from headwater.change_feed.consumer import ChangeConsumer
 from headwater.change_feed.reading import arrow_table
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.commands.command_line import main
-from headwater.graph.pipeline_project import PipelineProject, open_project
-from headwater.storage.place import place_of
 from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
 from headwater_spark.backfills import table_backfill
@@ -85,20 +83,13 @@ def test_all_verbs_on_s3(tmp_path: Path):
     assert done.returncode == 0, done.stderr[-8000:]
 
 
-class StoredCase(PipelineCase):
-    """A pipeline whose roots are in a bucket."""
+class Orders(StoredCase):
+    """The pipeline, and what its tables must hold."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.storage = place_of("s3://lake/storage")  # type: ignore[assignment]
-        self.warehouse = place_of("s3://lake/warehouse")  # type: ignore[assignment]
         self.oracle: dict[int, tuple[str, int]] = {}
         self.feed: Counter[tuple[int, int]] = Counter()
-
-    def project(self, **parameters: str) -> PipelineProject:
-        return open_project(
-            self.folder, storage=self.storage, warehouse=self.warehouse, parameters=parameters
-        )
 
     def lands(self, factor: int, *orders: tuple[int, int, int]) -> None:
         """Land orders (id, day, amount), which the stream takes in with a tax of ``factor`` times the amount."""
@@ -146,7 +137,7 @@ class StoredCase(PipelineCase):
 def drive() -> None:
     """All of it, in one process and one JVM."""
     started = time.monotonic()
-    case = StoredCase(Path(sys.argv[1]), SOURCE, spec=SPEC)
+    case = Orders(Path(sys.argv[1]), SOURCE, spec=SPEC)
     case.lands(2, (1, 1, 10), (2, 2, 20), (3, 3, -5))
     case.lands(2, (4, 2, 40), (5, 3, 50))
     case.updated(*LIVE)
@@ -158,7 +149,7 @@ def drive() -> None:
     print(f"{time.monotonic() - started:.0f} s", flush=True)
 
 
-def put_right(case: StoredCase) -> None:
+def put_right(case: Orders) -> None:
     """A backfill is killed after its commit, which took rows of the stream along; vacuum leaves them, and the next update brings them."""
     case.rewrite(MENDED)
     with pytest.MonkeyPatch.context() as patched:
@@ -187,7 +178,7 @@ def put_right(case: StoredCase) -> None:
     assert not list(pending_replacements(case.project().state_folder))
 
 
-def replayed(case: StoredCase) -> None:
+def replayed(case: Orders) -> None:
     """The rule was mended: the row that it kept out comes into the table, once."""
     case.rewrite(TOLERANT)
     code, answer = case.call(replay_quarantine.main, "orders")
@@ -196,7 +187,7 @@ def replayed(case: StoredCase) -> None:
     case.check_orders()
 
 
-def history(case: StoredCase) -> None:
+def history(case: Orders) -> None:
     """A table that never ran gets all history as one batch, and its stream goes on from there."""
     code, answer = case.call(run_backfill.main, "--tables", "copied", "--then-stream")
     assert code == 0, answer
@@ -204,7 +195,7 @@ def history(case: StoredCase) -> None:
     assert case.rows("copied", "id", "1") == [(number,) for number in range(1, 8)]
 
 
-def counted_again(case: StoredCase) -> None:
+def counted_again(case: Orders) -> None:
     """A driver died before it recorded the batches that it had written: the next one counts them again."""
     case.lands(3, (8, 1, 80), (9, 2, 90))
     killed_before_recording(case, ["orders", "copied"])
@@ -219,7 +210,7 @@ def counted_again(case: StoredCase) -> None:
         assert not (case.checkpoint(flow).folder / ".recount").exists()
 
 
-def kept(case: StoredCase) -> None:
+def kept(case: Orders) -> None:
     """Files are put together and removed, and neither a table nor what a reader of changes is given is another one."""
     before = len(list(case.table("orders").glob("*.parquet")))
     done = {**case.maintained("--tables", "orders"), **case.maintained("--only", "event-log,orphans")}
@@ -233,7 +224,7 @@ def kept(case: StoredCase) -> None:
     assert not has_news(case.project()).moved
 
 
-def dropped(case: StoredCase) -> None:
+def dropped(case: Orders) -> None:
     """A table goes with its checkpoints, and the others stay."""
     code, answer = case.call(main, "copied", "--yes", verb=["drop"])
     assert code == 0, answer

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 from headwater.leases.conditional_store import StoredObject
 from headwater.leases.lease import Holder, holder_of, update_lease
@@ -34,14 +35,19 @@ def object_lease(lease: ObjectPath, holder: str, *, wait: timedelta = timedelta(
     A file of this machine is locked as well: the lease of a driver that was killed here is free at once, since only its
     death can have given us the lock. Before the first lease of all, the store has to show that it honours conditions.
     """
-    # Two stores may have buckets of one name.
-    name = hashlib.sha256(f"{lease.bucket.store.endpoint} {lease}".encode()).hexdigest()[:32]
-    with update_lease(cache_root() / "leases" / name, holder, wait=wait) as local:
+    with update_lease(lock_of_this_machine(lease).parent, holder, wait=wait) as local:
         if not lease.is_file():
             refuse_without_conditions(lease.parent)
         who = Holder(holder, lock=lock_identity(local.path))
         with store_lease(StoredObject(lease), who, wait=wait) as lease_on_store:
             yield lease_on_store
+
+
+def lock_of_this_machine(lease: ObjectPath) -> Path:
+    """The file that is locked beside a lease on a store."""
+    # Two stores may have buckets of one name.
+    name = hashlib.sha256(f"{lease.bucket.store.endpoint} {lease}".encode()).hexdigest()[:32]
+    return cache_root() / "leases" / name / "update.lease"
 
 
 def storage_lease_is_held(state_folder: ObjectPath) -> bool:

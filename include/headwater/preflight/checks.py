@@ -26,6 +26,7 @@ from headwater.preflight.log_checks import (
     positions_are_others,
 )
 from headwater.preflight.moved_folders import folder_was_moved
+from headwater.preflight.position_checks import position_went_back
 from headwater.preflight.sink_checks import (
     batches_are_forgotten,
     checkpoint_was_lost,
@@ -58,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     query_id_was_changed,
     offsets_are_damaged,
     offsets_are_missing,
+    position_went_back,
     positions_are_others,
     checkpoint_was_rewound,
     first_batch_left_remains,

@@ -24,6 +24,9 @@ SCHEMES = ("s3", "gs", "abfss")
 _SEVERAL_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 # A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
 _QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
+# Of one request.
+_TIMEOUT = timedelta(seconds=30)
+_SHORT_TIMEOUT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     options: dict[str, Any] = {
         "client_options": {
             "allow_http": not store.encrypted,
-            "timeout": timedelta(seconds=5 if quick else 30),
+            "timeout": _SHORT_TIMEOUT if quick else _TIMEOUT,
         },
         "retry_config": _QUICKLY if quick else _SEVERAL_TIMES,
     }

@@ -8,6 +8,12 @@ from contextlib import contextmanager
 
 from headwater.errors import HeadwaterError, UpdateFailed, UsageError
 
+# obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
+_DENIED = re.compile(r"status code: 40[13]\b")
+_EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+# A signature holds for some minutes.
+_WRONG_TIME = ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture")
+
 
 class StoreUnreachable(UpdateFailed):
     """An object store did not answer, or asked for a pause, until all retries were used up."""
@@ -54,7 +60,7 @@ def store_errors(place: object) -> Iterator[None]:
             raise _refused("The bucket is not there.", place) from None
         raise
     except (o.PermissionDeniedError, o.UnauthenticatedError, PermissionError) as error:
-        raise _refused(f"The store denies access: {_reason(error)}.", place) from None
+        raise _denied(error, place) from None
     except (o.PreconditionError, o.AlreadyExistsError, o.NotSupportedError, FileExistsError):
         raise
     except o.BaseError as error:
@@ -80,11 +86,25 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         for word in ("incorrectly configured region", "PermanentRedirect", "AuthorizationHeaderMalformed")
     ):
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
+    if _DENIED.search(text) or _reason(error) in _EXPIRED:
+        return _denied(error, place)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",
         where=place,
         remedy="Nothing is lost. Check the network and `object_store` (endpoint, region), and that credentials can be found; "
         "then run it again.",
+    )
+
+
+def _denied(error: BaseException, place: object) -> StoreRefused:
+    """The error of who may not do what was asked for, or whose request has another time than the store's clock allows."""
+    reason = _reason(error)
+    if reason not in _WRONG_TIME:
+        return _refused(f"The store denies access: {reason}.", place)
+    return StoreRefused(
+        f"The clock of this machine is too far from the store's: {reason}.",
+        where=place,
+        remedy="Nothing was written. Set the clock of this machine (`timedatectl` shows whether it is kept by NTP), then run it again.",
     )
 
 

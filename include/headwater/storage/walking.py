@@ -64,6 +64,16 @@ def objects_below(folder: ObjectPath) -> Iterator[tuple[ObjectPath, ObjectState]
                     yield ObjectPath(folder.bucket, meta["path"]), state
 
 
+def is_there_for_hadoop(folder: ObjectPath) -> bool:
+    """Whether anything lies below, Hadoop's marks of the folder and of others in it included: then it exists for Spark."""
+    import obstore
+
+    from headwater.storage.conditions import store_errors
+
+    with store_errors(folder):
+        return any(len(page) for page in obstore.list(folder.bucket.client, folder.key, chunk_size=1))
+
+
 def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
     """Remove a folder and all below it; raises FileNotFoundError where a local one is not there.
 

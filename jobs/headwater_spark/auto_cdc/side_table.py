@@ -147,7 +147,7 @@ class SideTable:
     def _make(self, schema: StructType) -> None:
         # As a version of its own, so that the first batch can be reverted, too.
         if not self.exists:
-            remove_empty_logs(self.path)
+            remove_empty_logs(self.spark, self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
             table.addColumns(_nullable(schema)).execute()
 

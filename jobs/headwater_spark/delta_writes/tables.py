@@ -13,8 +13,9 @@ from headwater.definitions.dataset import Dataset
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import FlowFailed
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
-from headwater.storage.walking import remove_tree
+from headwater.storage.walking import is_there_for_hadoop, remove_tree
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
@@ -27,11 +28,25 @@ DECLARED = "headwater.declared"
 EXPRESSION = "delta.generationExpression"
 
 
-def remove_empty_logs(*paths: Place | None) -> None:
+def remove_empty_logs(spark: SparkSession, *paths: Place | None) -> None:
     """Remove logs without a commit: a driver died while it created the table, and Delta would refuse to create it there."""
     for path in paths:
-        if path is not None and (path / "_delta_log").is_dir() and not table_exists(path):
-            remove_tree(path / "_delta_log")
+        if path is None or table_exists(path):
+            continue
+        log = path / "_delta_log"
+        if not isinstance(log, ObjectPath):
+            if log.is_dir():
+                remove_tree(log)
+        elif is_there_for_hadoop(log):
+            _remove_with_marks(spark, log)
+
+
+def _remove_with_marks(spark: SparkSession, folder: ObjectPath) -> None:
+    """Remove a folder by Hadoop: the keys of its marks end with a slash, and our client knows no such keys."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Hadoop's file systems have no public face in Python
+    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    marked = jvm.org.apache.hadoop.fs.Path(str(folder))
+    marked.getFileSystem(conf).delete(marked, True)
 
 
 def create_table(spark: SparkSession, dataset: Dataset, path: Place, schema: StructType) -> None:

@@ -115,7 +115,7 @@ def prepare_table(context: UpdateContext, stage: RefreshStage) -> None:
     if path is None or dataset.sink is not None:  # the target of a sink is not the pipeline's table
         return
     context.check_lease()
-    remove_empty_logs(path, context.quarantine_path(dataset))
+    remove_empty_logs(context.spark, path, context.quarantine_path(dataset))
     finish_replacements(context.spark, context.pipeline.project.state_folder, dataset.name, path)
     evaluation = context.pipeline.evaluation
     schema = evaluation.table_schema(dataset)

@@ -55,6 +55,12 @@ PASSING = (
         r"(?:Timeout|Connect|UnknownHost|Socket|NoRouteToHost|BrokerNotAvailable|Disconnect|LeaderNotAvailable|Interrupted|NoBrokersAvailable)"
         r"(?:ed|IO)?(?:Exception|Error)$|^ClosedByInterruptException$|^Connection(?:Refused|Reset|Aborted)?Error$|^ExecutorLost|^SparkOutOfMemory"
     ),
+    # Hadoop's client of S3: the store asked for a pause, answered with an error of its own, or not at all.
+    Sign(kind=r"^AWS(?:ServiceThrottled|Status500|NoResponse)Exception$|^HttpChannelEOFException$"),
+    Sign(
+        kind="^(?:AWSClientIOException|SdkClientException)$",
+        message=r"(?:\A|: software\.amazon\.awssdk\.core\.exception\.SdkClientException: )Unable to execute HTTP request: ",
+    ),
     # The system's own words, in exceptions that carry nothing else.
     Sign(
         kind="^(?:IOException|FileSystemException|FSError|OSError)$",
@@ -108,6 +114,9 @@ _HINTS = (
     (re.compile(r"PATH_NOT_FOUND.*\bs3://", re.DOTALL),
      "Nothing lies at or below that address yet. Check bucket and prefix, or upload the first file; an empty object with the "
      "prefix's name and a slash at its end marks an empty folder."),
+    (re.compile(r"^(?:UnknownStore|AWSRedirect|NoAuthWithAWS|NoAwsCredentials|CredentialInitialization)Exception:", re.MULTILINE),
+     f"Spark was refused by the object store. Check the bucket, `object_store` (endpoint, region) in pipeline.yml, and the "
+     f"credentials in the environment of the driver and of executors ({HELP_PAGE}#store_refused)."),
     (re.compile(r"TABLE_VALUED_FUNCTION.*read_files|read_files.*TABLE_VALUED_FUNCTION", re.DOTALL),
      "read_files is taken in the text of spark.sql of a dataset's function: SELECT * FROM STREAM read_files('/data/landing', "
      "format => 'json'). Elsewhere read with spark.readStream.format(\"cloudFiles\")."),

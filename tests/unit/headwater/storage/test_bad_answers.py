@@ -12,10 +12,12 @@ import pytest
 
 from headwater.errors import LeaseUnreachable
 from headwater.leases.conditional_store import StoredObject
+from headwater.storage import access
 from headwater.storage.access import ObjectStore
 from headwater.storage.atomic import create_text, read_tagged
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.object_path import Bucket, ObjectPath
+from headwater.storage.walking import files_below
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -35,7 +37,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_PUT = do_GET  # noqa: N815 - the name that http.server looks for
+    do_HEAD = do_PUT = do_GET  # noqa: N815 - the name that http.server looks for
 
     def log_message(self, *_):
         """Say nothing."""
@@ -58,6 +60,7 @@ def answering(status: int, code: str) -> Iterator[ObjectPath]:
 def credentials(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    monkeypatch.setattr(access, "_SEVERAL_TIMES", access._QUICKLY)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +69,8 @@ def credentials(monkeypatch):
         (403, "AccessDenied", StoreRefused),
         (403, "SignatureDoesNotMatch", StoreRefused),
         (403, "InvalidAccessKeyId", StoreRefused),
+        (403, "RequestTimeTooSkewed", StoreRefused),
+        (400, "ExpiredToken", StoreRefused),
         (404, "NoSuchBucket", StoreRefused),
         (301, "PermanentRedirect", StoreRefused),
         (400, "AuthorizationHeaderMalformed", StoreRefused),
@@ -76,12 +81,39 @@ def credentials(monkeypatch):
 def test_each_answer_has_its_error(status, code, condition):
     """Rights, names and regions are for good; what the server can't do now passes. No secret is in the text."""
     with answering(status, code) as place:
-        for call in (lambda: read_tagged(place, quick=True), lambda: create_text(place, "x", quick=True)):
+        for call in (
+            lambda: read_tagged(place, quick=True),
+            lambda: create_text(place, "x", quick=True),
+            lambda: next(files_below(place.parent)),
+        ):
             with pytest.raises(condition) as caught:
                 call()
             assert caught.value.transient is (condition is StoreUnreachable)
-            assert caught.value.where == str(place)
+            assert caught.value.where in (str(place), str(place.parent))
             assert "wJalrXUtnFEMI" not in str(caught.value)
+
+
+@pytest.mark.parametrize("code", ["RequestTimeTooSkewed", "RequestExpired"])
+def test_a_wrong_clock_is_named(code):
+    """Where the store refuses because of the time, neither name nor rights of the credentials are to be looked at."""
+    with answering(403, code) as place:
+        for call in (
+            lambda: create_text(place, "x", quick=True),
+            lambda: list(place.parent.iterdir()),
+            StoredObject(place).read,
+        ):
+            with pytest.raises(StoreRefused, match="clock of this machine") as caught:
+                call()
+            assert code in caught.value.what
+            assert "clock" in caught.value.remedy
+            assert "credentials" not in caught.value.remedy
+
+
+def test_credentials_that_have_expired_are_named():
+    """They are for good too: nothing renews them but who started this process."""
+    with answering(400, "ExpiredToken") as place, pytest.raises(StoreRefused, match="ExpiredToken") as caught:
+        place.read_text()
+    assert "credentials" in caught.value.remedy
 
 
 def test_a_busy_store_is_tried_again():

@@ -14,6 +14,7 @@ from tests.unit.headwater.doctor.test_reprocessed_rows import batch
 from tests.unit.headwater.metrics.conftest import done, pipeline
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
+from headwater.checkpoints.offsets import read_offsets
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -69,6 +70,12 @@ def cut(file):
     file.write_text(file.read_text()[:20])
 
 
+def swap(first, second):
+    one, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(one)
+
+
 OTHER_ID = json.dumps({"id": "another"})
 # flow, what happens to its epoch, the first finding, whether the next start makes it good
 DAMAGES = {
@@ -84,6 +91,15 @@ DAMAGES = {
     "of a newer Spark": ("silver", lambda f: put(f / "offsets/2", "v3\n{}\n{}"), "OFFSETS_TOO_NEW", False),
     "the last offsets lost": ("silver", lambda f: lose(f / "offsets/2"), "OFFSETS_LOST", False),
     "offsets before lost": ("silver", lambda f: lose(f / "offsets/1"), "OFFSETS_LOST", True),
+    "offsets all lost": ("silver", lambda f: lose(f / "offsets"), "OFFSETS_LOST", False),
+    "offsets swapped": ("silver", lambda f: swap(f / "offsets/1", f / "offsets/2"), "OFFSETS_DAMAGED", False),
+    "offsets of the first batch": (
+        "silver", lambda f: (f / "offsets/2").write_bytes((f / "offsets/0").read_bytes()), "OFFSETS_DAMAGED", False,
+    ),
+    "offsets and mark swapped": ("silver", lambda f: swap(f / "offsets/2", f / "commits/2"), "OFFSETS_DAMAGED", False),
+    "offsets of another flow": (
+        "silver", lambda f: put(f / "offsets/2", 'v1\n{"batchWatermarkMs":0}\n{"logOffset":0}'), "FILE_LOG_LOST", False,
+    ),
     "the last batch lost": (
         "silver", lambda f: (lose(f / "offsets/2"), lose(f / "commits/2")), "CHECKPOINT_REWOUND", False,
     ),
@@ -110,6 +126,26 @@ def test_of_checkpoints(three, damage):
         check_start(case_of(three, flow).start)
         assert not case_of(three, flow).damages
         assert sorted(str(path) for path, _ in files_below(three.table(flow))) == table
+
+
+@pytest.mark.parametrize("batches", [(1, 2), (0, 2)], ids=["of neighbours", "of the first"])
+def test_swapped_positions_are_written_back(three, batches):
+    """Where the event log has the positions, a start writes them back; the entries that were there lie aside."""
+    folder = three.checkpoint("silver").epoch_folder(0)
+    right = {number: read_offsets(folder, number).sources for number in (1, 2)}
+    for number in (1, 2):
+        record(three, "silver", number, end_offsets=[json.loads(right[number][0])])
+    swap(*(folder / f"offsets/{number}" for number in batches))
+    (damage,) = case_of(three, "silver").damages
+    assert (damage.condition, damage.mends_itself) == ("OFFSETS_DAMAGED", True)
+    check_start(case_of(three, "silver").start)
+    assert not replace(case_of(three, "silver"), deep=True).damages
+    for number in (1, 2):
+        there, expected = (
+            json.loads(texts[0]) for texts in (read_offsets(folder, number).sources, right[number])
+        )
+        assert there == expected
+    assert (folder / ".aside/offsets/2").is_file()
 
 
 def rocks(folder, *, size=4, packed="tables"):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 
+import obstore
 import pytest
 from tests.unit.headwater.metrics.conftest import done, pipeline
 
 from headwater.commands.command_line import main
+from headwater.doctor.flow_cases import named_case
 from headwater.errors import InvalidSpec, UpdateInProgress
+from headwater.graph.pipeline_ids import note_home
 from headwater.graph.pipeline_project import open_project
 from headwater.leases.lease import is_held
 from headwater.storage.conditions import StoreRefused
 from headwater.storage.walking import files_below
+from headwater.updates.news import has_news
 
 __all__ = ["done", "pipeline"]
 _NUMBERS = itertools.count()
@@ -103,6 +108,53 @@ def test_a_bucket_that_is_not_there(pipeline, s3, tmp_path):
         open_project(pipeline.project.folder, storage="s3://no-such-bucket/x", warehouse=tmp_path / "w")
     assert "s3://no-such-bucket" in caught.value.where
     assert not caught.value.transient
+
+
+def test_a_warehouse_whose_bucket_is_not_there(done):
+    """Where the tables' bucket is missing, neither a look for news nor a check takes them for tables that are gone."""
+    moved = open_project(done.project.folder, storage=done.project.storage, warehouse="s3://no-such-bucket/w")
+    before = everything(done)
+    for look in (lambda: has_news(moved), lambda: named_case(moved, "silver").damages):
+        with pytest.raises(StoreRefused, match="bucket is not there") as caught:
+            look()
+        assert caught.value.where.startswith("s3://no-such-bucket/w/")
+    assert everything(done) == before
+
+
+def test_a_store_that_ignores_conditions(pipeline, monkeypatch):
+    """The first lease of all is refused where conditions are dropped on the way, and nothing is left there."""
+    put = obstore.put
+    monkeypatch.setattr(
+        obstore, "put", lambda *arguments, mode="overwrite", **more: put(*arguments, **more, mode="overwrite")
+    )
+    with (
+        pytest.raises(StoreRefused, match="ignores conditional writes") as caught,
+        pipeline.project.lease("first"),
+    ):
+        pass
+    assert not caught.value.transient
+    assert not list(files_below(pipeline.project.storage))
+
+
+def test_two_deployments_on_one_storage(pipeline, caplog, monkeypatch, tmp_path):
+    """While one of them updates, the other is refused with its name; when they take turns, each says so, with both folders."""
+    other_folder = pipeline.project.folder.parent / "elsewhere" / "orders"
+    shutil.copytree(pipeline.project.folder, other_folder)
+    roots = {"storage": pipeline.project.storage, "warehouse": pipeline.project.warehouse}
+    one, other = pipeline.project, open_project(other_folder, **roots)
+    with one.lease("first"):
+        # Another machine knows nothing of the locks of this one.
+        monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "another"))
+        with pytest.raises(UpdateInProgress, match="first") as caught, other.lease("second"):
+            pass
+    assert caught.value.where.startswith("s3://places/")
+    for hour, project in enumerate((one, other)):
+        note_home(project.state_folder, project.folder, now=hour * 7200.0)
+    assert not caplog.messages
+    note_home(one.state_folder, one.folder, now=4 * 3600.0)
+    (said,) = caplog.messages
+    assert str(one.folder) in said
+    assert str(other_folder) in said
 
 
 def test_a_lease_of_its_own_is_idle(pipeline):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from tests.object_stores import store_server
 from tests.unit.headwater_spark.update_parts import dataset
 from tests.unit.headwater_spark.written_table import commit
 
@@ -174,13 +176,30 @@ def test_logs_without_a_commit(tmp_path: Path):
     born, unborn = tmp_path / "born", tmp_path / "unborn"
     commit(born)
     (unborn / "_delta_log").mkdir(parents=True)
-    remove_empty_logs(None, born, unborn, tmp_path / "none")
+    remove_empty_logs(MagicMock(), None, born, unborn, tmp_path / "none")
     assert (readable_table_id(born) is not None, (unborn / "_delta_log").exists(), unborn.exists()) == (
         True,
         False,
         True,
     )
     assert readable_table_id(unborn) is None
+
+
+def test_logs_without_a_commit_on_a_store():
+    """Hadoop's mark of the log's folder is enough for Delta to refuse, and only Hadoop can remove it: it has to, and nothing else."""
+    spark = MagicMock()
+    with store_server() as store:
+        store.make_bucket("lake")
+        unborn, half, born, none = (store.place("lake", name) for name in ("unborn", "half", "born", "none"))
+        for log in (unborn / "_delta_log", born / "_delta_log", half / "_delta_log" / "_staged_commits"):
+            store.put_mark(log)
+        (born / "_delta_log" / f"{0:020d}.json").write_text("{}")
+        assert not (unborn / "_delta_log").exists()
+        remove_empty_logs(spark, unborn, half, born, none)
+    removed = [call.args[0] for call in spark._jvm.org.apache.hadoop.fs.Path.call_args_list]
+    assert removed == [str(unborn / "_delta_log"), str(half / "_delta_log")]
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    assert [call.args[1] for call in system.delete.call_args_list] == [True, True]
 
 
 @pytest.mark.parametrize(

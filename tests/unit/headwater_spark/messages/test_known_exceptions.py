@@ -89,6 +89,24 @@ def test_a_plain_stream_over_rows_that_change():
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "UnknownStoreException: s3://b/: getFileStatus on s3://b/: NoSuchBucketException",
+        "AWSRedirectException: getBucket on b: The bucket is in this region: eu-west-1",
+        "NoAuthWithAWSException: No AWS Credentials provided",
+        "NoAwsCredentialsException: No AWS credentials in the Hadoop configuration",
+        "CredentialInitializationException: x",
+    ],
+)
+def test_what_spark_is_refused_by_a_store(said: str):
+    """It names the section that says what to check."""
+    hint = hint_for(causes_of(["StreamingQueryException: [STREAM_FAILED] x", said]))
+    assert hint is not None
+    assert f"{HELP_PAGE}#store_refused" in hint
+    assert re.search(r"^### STORE_REFUSED$", PAGE.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
     ("text", "signs"),
     [
         ("DeltaStreamingException: [DELTA_SCHEMA_CHANGED.VERSION] x", [SOURCE_CHANGED]),
@@ -99,6 +117,26 @@ def test_a_plain_stream_over_rows_that_change():
         ("ConcurrentAppendException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT] x", [CONFLICT, PASSING]),
         ("BadRecordException: [MALFORMED_RECORD_IN_PARSING] x", [REFUSED_RECORD]),
         ("ValueError: [DELTA_CONCURRENT", []),
+        ("AWSServiceThrottledException: PUT 0-byte object on a: S3Exception: Slow down (503)", [PASSING]),
+        ("AWSStatus500Exception: open s3://b/a: S3Exception: We encountered an internal error", [PASSING]),
+        ("AWSNoResponseException: x", [PASSING]),
+        ("HttpChannelEOFException: x: The target server failed to respond", [PASSING]),
+        (
+            "AWSClientIOException: getFileStatus on s3://b/a: software.amazon.awssdk.core.exception.SdkClientException: Unable to "
+            "execute HTTP request: Acquire operation took longer than the configured maximum time",
+            [PASSING],
+        ),
+        (
+            "SdkClientException: Unable to execute HTTP request: The target server failed to respond",
+            [PASSING],
+        ),
+        (
+            "AWSClientIOException: x: SdkClientException: Unable to load credentials from any of the providers",
+            [],
+        ),
+        ("RuntimeException: Unable to execute HTTP request: a row said so", []),
+        ("UnknownStoreException: s3://b/: getFileStatus on s3://b/: NoSuchBucketException", []),
+        ("AccessDeniedException: s3://b/a: 403", []),
     ],
 )
 def test_signs(text: str, signs: list):
