@@ -172,6 +172,13 @@ def test_only_who_has_the_secret_runs_on_the_cluster(rendered: dict):
     assert "umask 077" in " ".join(services["spark-conf"]["command"])
 
 
+def test_drivers_have_a_pool_that_is_made(rendered: dict):
+    """Who makes the DAGs names a pool for drivers, and it is there before anything is scheduled: tasks of a missing one would wait for good."""
+    pool = rendered["services"]["airflow-dag-processor"]["environment"]["HEADWATER_POOL"]
+    made = " ".join(rendered["services"]["airflow-init"]["command"])
+    assert re.search(rf"airflow db migrate && exec airflow pools set {pool} [1-9]", made)
+
+
 def test_containers_do_not_run_as_root(rendered: dict):
     """The image ends with an ordinary user, and no service asks for another one."""
     lines = COMPOSE_FILE.with_name("Dockerfile").read_text().splitlines()
