@@ -17,12 +17,12 @@ def unreadable_tables(pipeline: ResolvedPipeline) -> Iterator[Finding]:
         if entry.private:
             continue
         types = [column.type for column in entry.columns]
-        for found in shut_out(spec.readers, entry.table_properties, types, session):
-            names = " and ".join(found.readers)
+        for excluded in shut_out(spec.readers, entry.table_properties, types, session):
+            names = " and ".join(excluded.readers)
             yield finding(
                 "HW701",
-                f"{names} can't read {entry.name!r}: the table has {found.feature.title}.",
-                f"{found.feature.remedy}, or take {names} out of `readers` in pipeline.yml.",
+                f"{names} can't read {entry.name!r}: the table has {excluded.feature.title}.",
+                f"{excluded.feature.remedy}, or take {names} out of `readers` in pipeline.yml.",
                 pipeline.dataset(entry.name).location,
                 entry.name,
             )
