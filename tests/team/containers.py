@@ -135,7 +135,7 @@ class Stack:
         flags = ["--mount", "--uts", "--pid", "--fork", "--kill-child=SIGKILL", "--propagation", "private"]
         with log.open("ab") as output:
             outer = subprocess.Popen(
-                ["unshare", *flags, "sh", "-c", script],
+                ["setpriv", "--pdeathsig", "KILL", "unshare", *flags, "sh", "-c", script],
                 env=self._environment(service, definition),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
