@@ -88,7 +88,7 @@ def test_no_variable_holds_a_secret(rendered: dict):
 
 
 def test_airflow_reads_its_secrets_by_commands(rendered: dict, tmp_path: Path):
-    """Each command, run here with files of this test, gives what Airflow needs."""
+    """Each command, run here with files of this test, gives what Airflow needs, and no line break after it: Airflow would take that for a part."""
     for name in SECRETS:
         (tmp_path / name).write_text(f"of-{name}")
     variables = rendered["services"]["airflow-scheduler"]["environment"]
@@ -96,7 +96,7 @@ def test_airflow_reads_its_secrets_by_commands(rendered: dict, tmp_path: Path):
     assert len(commands) == 4
     for name, command in commands.items():
         here = command.replace("/run/secrets", str(tmp_path))
-        answer = subprocess.run(["sh", "-c", here], capture_output=True, text=True, check=True).stdout.strip()
+        answer = subprocess.run(["sh", "-c", here], capture_output=True, text=True, check=True).stdout
         (secret,) = re.findall(r"/run/secrets/(\w+)", command)
         database = f"postgresql+psycopg2://airflow:of-{secret}@postgres/airflow"
         assert answer == (database if "ALCHEMY" in name else f"of-{secret}")
