@@ -179,6 +179,11 @@ def test_drivers_have_a_pool_that_is_made(rendered: dict):
     assert re.search(rf"airflow db migrate && exec airflow pools set {pool} [1-9]", made)
 
 
+def test_workers_write_where_they_may(rendered: dict):
+    """Spark's own place for applications is among its programs, which belong to root."""
+    assert rendered["services"]["spark-worker"]["environment"]["SPARK_WORKER_DIR"].startswith("/tmp/")
+
+
 def test_containers_do_not_run_as_root(rendered: dict):
     """The image ends with an ordinary user, and no service asks for another one."""
     lines = COMPOSE_FILE.with_name("Dockerfile").read_text().splitlines()

@@ -1,8 +1,8 @@
 """The services of docker-compose.yaml without a container engine: each in namespaces of its own, by its very command and variables.
 
 A service has a root, processes and a host name of its own. It sees the volumes and secrets that the file gives it and no others, and
-others under the file's names (decision 0200). What is not here: images (this checkout and its Python stand in for ours, a server of this machine for
-Postgres'), limits, another user than root, networks of their own. Needs root and a network namespace: ``make test-team``.
+others under the file's names (decision 0200). What is not here: images (this checkout and its Python stand in for ours, read-only as
+for the image's user; a server of this machine for Postgres'), limits, another user than root, networks of their own. Needs root and a network namespace: ``make test-team``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 _COMPOSE_FILE = CHECKOUT / "docker-compose.yaml"
 REPLICATED = ("spark-worker", "airflow-scheduler")
 # Made by the image or the engine, and not of this machine.
+_DEVICES = ("dev", "sys")
 _NOT_SHARED = ("opt", "run", "tmp", "proc", "data", "mnt", "media", "lost+found")
 
 
@@ -74,7 +75,7 @@ class Container:
 
     def run(self, *command: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
         """Run a command inside, with the service's variables."""
-        inside = ["nsenter", "--target", str(self.process.pid), "--mount", "--uts", "--pid", "--root"]
+        inside = ["nsenter", "--target", str(self.process.pid), "--mount", "--uts", "--pid", "--root", "--wd"]
         return subprocess.run(
             [*inside, *command],
             env=dict(self.process.environ()),
@@ -171,7 +172,7 @@ class Stack:
         more = self.more if service.startswith("airflow-") else {}
         return {
             "PATH": ":".join(paths),
-            "HOME": "/root",
+            "HOME": "/tmp",
             **java_environment(),
             **image_environment(),
             **(definition.get("environment") or {}),
@@ -188,6 +189,8 @@ class Stack:
                 lines.append(f"ln -s {entry.readlink()} {target}")
             elif entry.is_dir():
                 lines.append(f"mkdir {target} && mount --rbind {entry} {target}")
+                if entry.name not in _DEVICES:
+                    lines.append(f"mount -o remount,bind,ro {target}")
         lines += [
             f"mkdir -p {root}/{name}"
             for name in ("opt/headwater", "opt/headwater-cache", "run/secrets", "proc", "data")
@@ -196,9 +199,9 @@ class Stack:
             f"mkdir -m 1777 {root}/tmp",
             f"mount -t proc proc {root}/proc",
             f"mount --bind {hosts} {root}/etc/hosts",
-            f"mount --bind {CHECKOUT} {root}/opt/headwater",
-            f"mount --bind {self.folder}/pipelines {root}/opt/headwater/jobs/pipelines",
-            f"mount --bind {cache_root()} {root}/opt/headwater-cache",
+            *_read_only(CHECKOUT, f"{root}/opt/headwater"),
+            *_read_only(self.folder / "pipelines", f"{root}/opt/headwater/jobs/pipelines"),
+            *_read_only(cache_root(), f"{root}/opt/headwater-cache"),
         ]
         for volume in definition.get("volumes", ()):
             target = f"{root}{volume['target']}"
@@ -209,3 +212,7 @@ class Stack:
             target = f"{root}{secret['target']}"
             lines.append(f"touch {target} && mount --bind {self.secret(secret['source'])} {target}")
         return lines
+
+
+def _read_only(source: Path, target: str) -> list[str]:
+    return [f"mount --bind {source} {target}", f"mount -o remount,bind,ro {target}"]
