@@ -46,7 +46,7 @@ def {name}():
     read = spark.readStream.schema("id INT").option("maxFilesPerTrigger", {files})
     return read.json(spark.conf.get("landing"))
 """
-FILES, ROWS = 40, 5
+FILES, ROWS = 24, 5
 # Airflow's own waits are minutes: for a scheduler that is silent, and for tasks of one that is gone.
 SOONER = {
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
@@ -179,7 +179,7 @@ def test_a_scheduler_is_killed_in_mid_update_and_nothing_runs_twice(stack: Stack
     for name in PIPELINES:
         client.pause(name, paused=False)
     first = PIPELINES[0]
-    wait_for(lambda: first in drivers.now and len(ids(stack, first)) >= 3 * ROWS, 240, every=0.3)
+    wait_for(lambda: first in drivers.now and len(ids(stack, first)) >= 2 * ROWS, 240, every=0.3)
     killed = scheduler_of(stack, drivers.now[first])
     (run,) = [run for run in client.runs(first) if not run.is_finished]
     killed.kill()
