@@ -9,7 +9,7 @@ NEEDED_PYTHON := 3.11
 WORKERS := --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-engines lint format bench soak compose-config compose-env lock own-jar clean
+.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-team test-engines lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -50,6 +50,10 @@ test-faults: classes ## Run the tests that kill and corrupt things
 
 test-yarn: classes ## Run updates on a real YARN on loopback: 74 MB of jars once, a JDK, three minutes
 	$(BIN)/pytest -s tests/yarn
+
+# A network of its own: the ports of docker-compose.yaml are free in it, and nothing outside reaches them.
+test-team: classes ## Run docker-compose.yaml's services without containers, two schedulers, one killed: root, Postgres, five minutes
+	unshare --net sh -c 'ip link set lo up && exec $(BIN)/pytest -s tests/team'
 
 test-engines: classes ## Read tables of ours with DuckDB, Polars and delta-rs: 120 MB once, a minute
 	test -x .venv-engines/bin/python || $(PYTHON) -m venv .venv-engines

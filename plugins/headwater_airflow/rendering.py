@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import BaseNotifier, BaseOperator
@@ -179,6 +180,15 @@ def _submit_settings(task: PipelineTask, priority: int) -> dict[str, Any]:
         "weight_rule": "absolute",
         "priority_weight": priority,
     }
-    if task.airflow.pool:
-        settings["pool"] = task.airflow.pool
+    pool = task.airflow.pool or default_pool()
+    if pool:
+        settings["pool"] = pool
     return settings
+
+
+def default_pool(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The pool of every task that may start a driver, where its pipeline names none: HEADWATER_POOL.
+
+    One value for a deployment bounds the JVMs that its workers start at once, whoever writes the pipelines.
+    """
+    return environment.get("HEADWATER_POOL", "").strip() or None

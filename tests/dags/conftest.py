@@ -15,6 +15,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "live_airflow" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("live"))
+    # What takes the services elsewhere comes after those who need them where they are.
+    items.sort(key=lambda item: "moved_airflow" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")

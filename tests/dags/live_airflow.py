@@ -158,6 +158,7 @@ class LiveAirflow:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": os.pathsep.join([*floors, str(airflow_home.CHECKOUT)]),
         }
+        self.variables = variables
         self.services = AirflowServices(airflow_home.CHECKOUT, home, free_port(), processes, variables)
         self.services.password_file.write_text(json.dumps(dict.fromkeys(USERS, PASSWORD)))
         self.services.password_file.chmod(0o600)
@@ -184,6 +185,13 @@ class LiveAirflow:
     def restart(self, service: str) -> None:
         """Start a service that was killed."""
         self.services._start(service, SERVICES[service])
+
+    def move(self, **variables: str) -> None:
+        """Start all services again with other variables; Airflow's database and what it knows stay."""
+        self.end()
+        self.variables.update(variables)
+        self.services.start()
+        self.services.wait_until_healthy()
 
     def table(self, name: str) -> Path:
         """The folder of a table of the schema `shop`."""

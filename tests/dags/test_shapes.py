@@ -7,7 +7,13 @@ from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.errors import HeadwaterError, InvalidName
 from headwater_airflow.assets import table_asset
-from headwater_airflow.dag import PipelineDag, PipelineMaintenanceDag
+from headwater_airflow.dag import (
+    PipelineBackfillDag,
+    PipelineCheckDag,
+    PipelineDag,
+    PipelineMaintenanceDag,
+    PipelineRepairDag,
+)
 from headwater_airflow.operators.dataset_update import DatasetUpdateOperator
 from headwater_airflow.operators.run_update import RunUpdateOperator
 
@@ -57,6 +63,35 @@ def test_per_table_submits_each_table_by_itself(roots):
     assert {task.task_id: task.tables for task in dag.tasks}["other__side"] == ["other.side"]
     assert all(isinstance(task, RunUpdateOperator) and task.pool == "spark" for task in dag.tasks)
     assert ("other__side", "top") in edges(dag)
+
+
+def test_one_pool_bounds_the_drivers_of_all_pipelines(roots, monkeypatch):
+    """HEADWATER_POOL is that of each task that may start a JVM and of no other; a pipeline's own wins, and without either it is Airflow's."""
+    write_pipeline(roots / "pipelines" / "diamond", DIAMOND)
+    write_pipeline(roots / "pipelines" / "other", DIAMOND, airflow="{pool: heavy, tasks: per_table}")
+    assert PipelineDag("diamond").get_task("update").pool == "default_pool"
+    monkeypatch.setenv("HEADWATER_POOL", " drivers ")
+    assert {task.pool for task in PipelineDag("other").tasks} == {"heavy"}
+    pools = {
+        f"{dag.dag_id}.{task.task_id}": task.pool
+        for make in (
+            PipelineDag,
+            PipelineMaintenanceDag,
+            PipelineBackfillDag,
+            PipelineRepairDag,
+            PipelineCheckDag,
+        )
+        for dag in [make("diamond")]
+        for task in dag.tasks
+    }
+    drivers = {name for name, pool in pools.items() if pool == "drivers"}
+    assert drivers == {
+        "diamond.update",
+        "diamond_maintenance.plan",
+        "diamond_maintenance.maintain",
+        "diamond_backfill.backfill",
+    }
+    assert set(pools.values()) == {"drivers", "default_pool"}
 
 
 def test_the_settings_of_the_pipeline_reach_the_dag(roots):

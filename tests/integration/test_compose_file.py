@@ -88,7 +88,7 @@ def test_no_variable_holds_a_secret(rendered: dict):
 
 
 def test_airflow_reads_its_secrets_by_commands(rendered: dict, tmp_path: Path):
-    """Each command, run here with files of this test, gives what Airflow needs."""
+    """Each command, run here with files of this test, gives what Airflow needs, and no line break after it: Airflow would take that for a part."""
     for name in SECRETS:
         (tmp_path / name).write_text(f"of-{name}")
     variables = rendered["services"]["airflow-scheduler"]["environment"]
@@ -96,7 +96,7 @@ def test_airflow_reads_its_secrets_by_commands(rendered: dict, tmp_path: Path):
     assert len(commands) == 4
     for name, command in commands.items():
         here = command.replace("/run/secrets", str(tmp_path))
-        answer = subprocess.run(["sh", "-c", here], capture_output=True, text=True, check=True).stdout.strip()
+        answer = subprocess.run(["sh", "-c", here], capture_output=True, text=True, check=True).stdout
         (secret,) = re.findall(r"/run/secrets/(\w+)", command)
         database = f"postgresql+psycopg2://airflow:of-{secret}@postgres/airflow"
         assert answer == (database if "ALCHEMY" in name else f"of-{secret}")
@@ -170,6 +170,18 @@ def test_only_who_has_the_secret_runs_on_the_cluster(rendered: dict):
         assert volume["read_only"]
     assert "spark.authenticate.secret" in " ".join(services["spark-conf"]["command"])
     assert "umask 077" in " ".join(services["spark-conf"]["command"])
+
+
+def test_drivers_have_a_pool_that_is_made(rendered: dict):
+    """Who makes the DAGs names a pool for drivers, and it is there before anything is scheduled: tasks of a missing one would wait for good."""
+    pool = rendered["services"]["airflow-dag-processor"]["environment"]["HEADWATER_POOL"]
+    made = " ".join(rendered["services"]["airflow-init"]["command"])
+    assert re.search(rf"airflow db migrate && exec airflow pools set {pool} [1-9]", made)
+
+
+def test_workers_write_where_they_may(rendered: dict):
+    """Spark's own place for applications is among its programs, which belong to root."""
+    assert rendered["services"]["spark-worker"]["environment"]["SPARK_WORKER_DIR"].startswith("/tmp/")
 
 
 def test_containers_do_not_run_as_root(rendered: dict):

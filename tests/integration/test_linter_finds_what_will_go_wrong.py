@@ -32,7 +32,7 @@ def events():
 """
 # They end the resolution.
 RAISED = {"HW105", "HW402"}
-DAILY = 'airflow: {schedule: "0 3 * * *"}\n'
+DAILY = 'airflow: {schedule: "0 3 * * *"}\nreaders: [duckdb, polars]\n'
 
 
 def examples(code: str) -> list[str]:

@@ -1,6 +1,6 @@
 """What operators read while a program runs: lines on standard error, for people or as JSON.
 
-Modules log below ``headwater``; ``extra`` may say of which ``pipeline``, ``update`` and ``flow``. Under Airflow nothing is set up
+Modules log below ``headwater``; ``extra`` may say of which ``pipeline``, ``update``, ``flow`` and ``batch``. Under Airflow nothing is set up
 here: its own handlers take the records.
 """
 
@@ -23,7 +23,7 @@ FORMAT = "HEADWATER_LOG_FORMAT"
 LEVEL = "HEADWATER_LOG_LEVEL"
 _FORMATS = ("text", "json")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_ABOUT = ("pipeline", "update", "flow")
+_ABOUT = ("pipeline", "update", "flow", "batch")
 
 
 def configure_logging(environment: Mapping[str, str] = os.environ) -> None:

@@ -52,6 +52,7 @@ LINT_RULES = {
         LintRule("HW602", Severity.INFO, "Rules of a view that a batch reads are not counted"),
         LintRule("HW603", Severity.INFO, "What became of a setting of Lakeflow"),
         LintRule("HW604", Severity.ERROR, "Real-time mode in updates that end"),
+        LintRule("HW701", Severity.WARNING, "A table that a named reader can't read"),
     )
 }
 

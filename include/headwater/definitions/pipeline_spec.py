@@ -25,6 +25,7 @@ from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
 from headwater.definitions.object_store_spec import ObjectStoreSpec
+from headwater.definitions.other_engines import Engine
 from headwater.definitions.parameter import ParameterName, ParameterSpec, undeclared_secret
 from headwater.definitions.platform_settings import SettingPlace, wrong_place
 from headwater.definitions.spec_model import Duration, WrongAt
@@ -195,6 +196,7 @@ class PipelineSpec(_Strict):
     lease: str | None = None
     object_store: ObjectStoreSpec = ObjectStoreSpec()
     cluster: ClusterSpec = ClusterSpec()
+    readers: tuple[Engine, ...] = ()
 
     @field_validator("configuration", "spark")
     @classmethod
@@ -230,6 +232,17 @@ class PipelineSpec(_Strict):
         if place is not None:
             urlparse(place)  # raises ValueError
         return place
+
+    @field_validator("readers", mode="before")
+    @classmethod
+    def _known_readers(cls, readers: object) -> object:
+        known = [str(engine) for engine in Engine]
+        for reader in readers if isinstance(readers, list | tuple) else ():
+            if reader not in known:
+                raise ValueError(
+                    f"{reader!r} was never tried on tables of Headwater; name readers among {', '.join(known)}"
+                )
+        return readers
 
     @field_validator("lease")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -196,9 +197,13 @@ class BatchRecords:
             self._add_to_outcome(counts, output or 0, commit)
         details = quality_details(counts.quality or _NO_ROWS, self._run.dataset.name)
         details["expectations"] += views
+        message = _message(batch_id, self._run.name, output, counts)
+        self._run.context.say(
+            f"BATCH      {message}", flow=self._run.name, batch=batch_id, level=logging.DEBUG
+        )
         self._run.emit(
             "flow_progress",
-            _message(batch_id, self._run.name, output, counts),
+            message,
             level="METRICS",
             batch_id=batch_id,
             epoch=self._epoch,

@@ -58,6 +58,7 @@ def recount_batches(
         run.context.say(
             f"RECOUNT    {run.name}: batch {batch_id} was written by a driver that died before recording it",
             flow=run.name,
+            batch=batch_id,
         )
         recounts[batch_id] = _recount(run, state, frame, batch_id)
     return recounts

@@ -133,10 +133,20 @@ class UpdateContext:
         """The name of a flow's streaming query, unique in the session."""
         return f"{self.pipeline.project.pipeline_id}.{flow}"
 
-    def say(self, line: str, *, flow: str | None = None) -> None:
-        """Log a line of progress to standard error, for a terminal or Airflow's task log. ``flow``: the flow it concerns."""
-        fields = {"pipeline": self.pipeline.project.pipeline_id, "update": self.update_id, "flow": flow}
-        _LOG.info("%s", line, extra=fields)
+    def say(
+        self, line: str, *, flow: str | None = None, batch: int | None = None, level: int = logging.INFO
+    ) -> None:
+        """Log a line of progress to standard error, for a terminal or Airflow's task log.
+
+        Args:
+            line: what to say.
+            flow: the flow that it concerns.
+            batch: the number of the flow's batch that it concerns.
+            level: of ``logging``.
+
+        """
+        about = {"pipeline": self.pipeline.project.pipeline_id, "update": self.update_id, "flow": flow}
+        _LOG.log(level, "%s", line, extra={**about, "batch": batch})
 
     def next_epoch(self, flow: FlowEntry, *, reset: bool) -> int:
         """The epoch in which an update that is about to begin will run a flow; ``reset``: it opens a new one first."""

@@ -12,6 +12,7 @@ from headwater.definitions.finding import LINT_RULES, Finding, Severity, finding
 from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.key_rules import unsteady_keys
+from headwater_spark.linting.reader_rules import unreadable_tables
 from headwater_spark.linting.retention_rules import short_retention
 from headwater_spark.linting.setting_rules import (
     idle_clauses,
@@ -87,6 +88,7 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     yield from idle_settings_of_the_pipeline(pipeline)
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
+    yield from unreadable_tables(pipeline)
     by_flow: dict[str, list[Finding]] = {}
     # The implicit views of a history are declared, and no part of the graph where nothing reads them.
     known = {entry.name for entry in pipeline.manifest.flows}

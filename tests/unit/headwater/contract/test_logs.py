@@ -22,7 +22,7 @@ from headwater.runtime import secret_values
 
 LOGGER = logging.getLogger("headwater")
 UPDATE = logging.getLogger("headwater.update")
-KEYS = {"time", "level", "logger", "message", "pipeline", "update", "flow"}
+KEYS = {"time", "level", "logger", "message", "pipeline", "update", "flow", "batch"}
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,9 @@ def test_lines_for_people(capsys):
 def test_lines_for_programs(capsys):
     """Each line has the same keys; what is not known is null; a line break in a message stays inside its line."""
     configured(capsys, "json")
-    UPDATE.info("COMPLETED\nbronze: é", extra={"pipeline": "orders", "update": "u1", "flow": "bronze"})
+    UPDATE.info(
+        "COMPLETED\nbronze: é", extra={"pipeline": "orders", "update": "u1", "flow": "bronze", "batch": 3}
+    )
     logging.getLogger("headwater.event_log.writer").warning("It can't be written")
     first, second = lines(capsys)
     assert first.keys() == second.keys() == KEYS
@@ -71,8 +73,9 @@ def test_lines_for_programs(capsys):
         "pipeline": "orders",
         "update": "u1",
         "flow": "bronze",
+        "batch": 3,
     }
-    assert (second["level"], second["pipeline"], second["flow"]) == ("WARNING", None, None)
+    assert (second["level"], second["pipeline"], second["batch"]) == ("WARNING", None, None)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

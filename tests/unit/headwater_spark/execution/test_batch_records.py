@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,18 @@ def test_batches_whose_driver_died_before_it_told_them(monkeypatch, tmp_path: Pa
     commit(recording.path, transactions={"q": 4}, metrics={"numOutputRows": "7"})
     recording.start()
     assert recording.recorded == [(4, 7, ['{"n": 4}']), (5, 0, ['{"n": 5}'])]
+
+
+def test_each_batch_has_its_line_in_the_log(monkeypatch, tmp_path: Path):
+    """At DEBUG, with the flow and the number of the batch, and the numbers that its record has."""
+    recording = Recording(monkeypatch, tmp_path)
+    said: list[tuple[str, dict[str, Any]]] = []
+    recording.context.say = lambda line, **about: said.append((line, about))
+    recording.start()
+    assert [about for _, about in said] == [
+        {"flow": "orders", "batch": batch, "level": logging.DEBUG} for batch in (4, 5)
+    ]
+    assert said[0][0].startswith("BATCH      Batch 4 of orders: 0 rows written")
     assert recording.outcome.batches == 0
 
 

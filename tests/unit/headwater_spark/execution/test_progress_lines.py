@@ -41,6 +41,21 @@ def test_a_line_says_whose_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_a_line_of_a_batch_has_its_number(tmp_path: Path, capsys: pytest.CaptureFixture[str], level: str):
+    """It is a number in JSON; lines of single batches are there where the level is DEBUG."""
+    configure_logging({"HEADWATER_LOG_FORMAT": "json", "HEADWATER_LOG_LEVEL": level})
+    context = context_of(tmp_path)
+    UpdateContext.say(context, "RECOUNT    batch 4", flow="orders", batch=4)
+    UpdateContext.say(context, "BATCH      5", flow="orders", batch=5, level=logging.DEBUG)
+    shown = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["level"], line["flow"], line["batch"]) for line in shown] == [
+        ("INFO", "orders", 4),
+        ("DEBUG", "orders", 5),
+    ][: len(shown)]
+    assert len(shown) == (2 if level == "DEBUG" else 1)
+
+
 def test_lines_about_a_flow_name_it():
     """Where a function has a flow's run or outcome, its progress lines say which flow it is: in JSON, too."""
     unnamed = []

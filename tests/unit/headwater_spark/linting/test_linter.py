@@ -20,7 +20,12 @@ def test_implicit_views_that_nothing_reads_are_passed_over(monkeypatch: pytest.M
         return []
 
     monkeypatch.setattr(linter, "_RULES", (rule,))
-    for name in ("idle_settings_of_the_pipeline", "settings_of_lakeflow", "idle_clauses"):
+    for name in (
+        "idle_settings_of_the_pipeline",
+        "settings_of_lakeflow",
+        "idle_clauses",
+        "unreadable_tables",
+    ):
         monkeypatch.setattr(linter, name, lambda _: ())
     flows = [SimpleNamespace(name=name, target=name) for name in ("history", "history_current", "unresolved")]
     pipeline: Any = SimpleNamespace(

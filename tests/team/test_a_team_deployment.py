@@ -1,0 +1,222 @@
+"""docker-compose.yaml without containers: every service by its own command, two schedulers, and one of them killed in mid-update.
+
+``make test-team``; needs root (namespaces, Postgres' own user) and Postgres.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from deltalake import DeltaTable
+from tests.dags.live_airflow import wait_for
+from tests.team.containers import Container, Stack
+from tests.team.postgres import postgres
+
+from headwater_airflow.following.request import request_id
+from headwater_airflow.following.update_record import request_updates
+from headwater_demo.airflow_client import AirflowClient
+
+pytestmark = pytest.mark.timeout(540)
+PIPELINES = ("north", "south", "west")
+SPEC = """
+name: {name}
+schema: shop
+configuration: {{landing: /data/landing/{name}}}
+spark:
+  spark.sql.shuffle.partitions: "1"
+  spark.databricks.delta.snapshotPartitions: "1"
+  spark.driver.memory: 700m
+  spark.executor.memory: 600m
+  spark.executor.instances: "1"
+airflow: {{dags: [update], schedule: "* * * * *", retries: 2, retry_delay: 1 second}}
+"""
+SOURCE = """
+from headwater import pipelines as dp
+
+@dp.table
+def {name}():
+    read = spark.readStream.schema("id INT").option("maxFilesPerTrigger", {files})
+    return read.json(spark.conf.get("landing"))
+"""
+FILES, ROWS = 24, 5
+# Airflow's own waits are minutes: for a scheduler that is silent, and for tasks of one that is gone.
+SOONER = {
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+}
+
+
+def write_pipelines(stack: Stack) -> None:
+    """Three pipelines with what has landed for them; the first takes its files one by one."""
+    for name in PIPELINES:
+        folder = stack.folder / "pipelines" / name
+        (folder / "transformations").mkdir(parents=True)
+        (folder / "pipeline.yml").write_text(SPEC.format(name=name))
+        files = 1 if name == PIPELINES[0] else 1000
+        (folder / "transformations" / "tables.py").write_text(SOURCE.format(name=name, files=files))
+        landing = stack.volume("data") / "landing" / name
+        landing.mkdir(parents=True)
+        for file in range(FILES):
+            lines = [json.dumps({"id": file * ROWS + row}) for row in range(ROWS)]
+            (landing / f"{file:03}.json").write_text("\n".join(lines))
+
+
+class Drivers(threading.Thread):
+    """Counts the drivers of each pipeline, twice a second: the JVMs that run an update of it."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.most_of_one, self.most_of_all = 0, 0
+        self.now: dict[str, psutil.Process] = {}
+        self.seen: set[str] = set()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.5):
+            found = list(_drivers())
+            counts = Counter(name for name, _ in found)
+            self.now = dict(found)
+            self.seen |= set(self.now)
+            self.most_of_one = max(self.most_of_one, *counts.values(), 0)
+            self.most_of_all = max(self.most_of_all, len(found))
+
+
+def _drivers() -> Iterator[tuple[str, psutil.Process]]:
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if words and words[0].endswith("java") and any(word.endswith("run_update.py") for word in words):
+            for name in PIPELINES:
+                if any(word.endswith(f"pipelines/{name}") for word in words):
+                    yield name, process
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """All services of the file, by their commands, in the file's order, each waited for as the file says."""
+    assert os.geteuid() == 0, "make test-team needs root"
+    running = Stack(tmp_path_factory.mktemp("team"), **SOONER)
+    write_pipelines(running)
+    secret, database = running.secret("postgres_password"), running.services["postgres"]
+    try:
+        with postgres(database, secret, running.addresses["postgres"]):
+            started = time.monotonic()
+            running.start("kafka")
+            running.run_to_end("spark-conf")
+            running.start("spark-master")
+            running.run_to_end("airflow-init")
+            running.wait_healthy("kafka", "spark-master")
+            running.start("sample-data")
+            for number in (1, 2):
+                running.start("spark-worker", f"spark-worker-{number}")
+                running.start("airflow-scheduler", f"airflow-scheduler-{number}")
+            for service in ("airflow-api-server", "airflow-dag-processor", "airflow-triggerer"):
+                running.start(service)
+            running.wait_healthy(
+                *(
+                    name
+                    for name in running.containers
+                    if name.startswith("airflow-") and name != "airflow-init"
+                )
+            )
+            print(f"all services are healthy after {time.monotonic() - started:.0f} s")
+            yield running
+            for name, container in running.containers.items():
+                print(f"--- {name}\n{container.log.read_text(errors='replace')[-600:]}")
+            running.end()
+    finally:
+        running.end()
+
+
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> AirflowClient:
+    """Airflow's interface, with the password that the file's secret is."""
+    password = stack.secret("airflow_admin_password").read_text().strip()
+    return AirflowClient("http://127.0.0.1:8080", "admin", password)
+
+
+def updates_of(stack: Stack, name: str, run_id: str) -> list[str]:
+    """How the attempts at a run's update ended, as the event log has it, oldest first."""
+    state_folder = stack.volume("data") / "storage" / "pipelines" / name
+    found = request_updates(SimpleNamespace(state_folder=state_folder), request_id(name, run_id, ""))
+    return [str(update.state) for update in found]
+
+
+def ids(stack: Stack, name: str) -> list[int]:
+    """The rows of a table."""
+    table = stack.volume("data") / "warehouse" / "shop" / name
+    if not (table / "_delta_log").is_dir():
+        return []
+    return sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist())
+
+
+def scheduler_of(stack: Stack, driver: psutil.Process) -> Container:
+    """The container that a driver runs in."""
+    above = {process.pid for process in driver.parents()}
+    (found,) = [
+        one
+        for name, one in stack.containers.items()
+        if name.startswith("airflow-scheduler") and one.outer.pid in above
+    ]
+    return found
+
+
+def test_a_scheduler_is_killed_in_mid_update_and_nothing_runs_twice(stack: Stack, client: AirflowClient):
+    """The other scheduler finds the update again: one driver of a pipeline at a time, two in all by the pool, each row once."""
+    for name in PIPELINES:
+        client.wait_for_dag(name, 60)
+    drivers = Drivers()
+    drivers.start()
+    for name in PIPELINES:
+        client.pause(name, paused=False)
+    first = PIPELINES[0]
+    wait_for(lambda: first in drivers.now and len(ids(stack, first)) >= 2 * ROWS, 240, every=0.3)
+    killed = scheduler_of(stack, drivers.now[first])
+    (run,) = [run for run in client.runs(first) if not run.is_finished]
+    killed.kill()
+    written = len(ids(stack, first))
+    print(f"{killed.name} was killed when {written} of {FILES * ROWS} rows were written")
+    assert written < FILES * ROWS
+
+    def is_over() -> bool:
+        return any(one.run_id == run.run_id and one.is_finished for one in client.runs(first))
+
+    wait_for(is_over, 300, every=1)
+    wait_for(lambda: all(len(ids(stack, name)) == FILES * ROWS for name in PIPELINES), 240, every=1)
+    for name in PIPELINES:
+        client.pause(name, paused=True)
+    wait_for(lambda: all(one.is_finished for name in PIPELINES for one in client.runs(name)), 120, every=1)
+    drivers.ended.set()
+    (attempt,) = client.tasks(first, run.run_id)[:1]
+    assert next(one.state for one in client.runs(first) if one.run_id == run.run_id) == "success"
+    assert attempt.attempt >= 2
+    assert {name: ids(stack, name) for name in PIPELINES} == {
+        name: list(range(FILES * ROWS)) for name in PIPELINES
+    }
+    assert drivers.seen == set(PIPELINES)
+    assert drivers.most_of_one == 1
+    assert drivers.most_of_all == 2
+    *before, last = updates_of(stack, first, run.run_id)
+    assert (last, "COMPLETED" in before) == ("COMPLETED", False)
+    assert before, "the killed attempt has its record under the same request"
+
+
+def test_no_service_but_airflows_web_server_sees_passwords(stack: Stack):
+    """The file with them is in no container that runs tasks, triggers, DAG files or Spark; secrets are where the file names them."""
+    file = "/opt/airflow-passwords/passwords.json"
+    alive = {name: one for name, one in stack.containers.items() if one.outer.poll() is None}
+    assert {name for name, one in alive.items() if one.run("test", "-e", file).returncode == 0} == {
+        "airflow-api-server"
+    }
+    for name, one in alive.items():
+        seen = set(one.run("ls", "/run/secrets").stdout.split())
+        assert seen == {secret["source"] for secret in one.service.get("secrets", ())}, name
