@@ -23,6 +23,7 @@ from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.cluster_spec import ClusterSpec
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
+from headwater.definitions.metastore_spec import MetastoreSpec
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
 from headwater.definitions.object_store_spec import ObjectStoreSpec
 from headwater.definitions.parameter import ParameterName, ParameterSpec, undeclared_secret
@@ -195,6 +196,7 @@ class PipelineSpec(_Strict):
     lease: str | None = None
     object_store: ObjectStoreSpec = ObjectStoreSpec()
     cluster: ClusterSpec = ClusterSpec()
+    metastore: MetastoreSpec | None = None
 
     @field_validator("configuration", "spark")
     @classmethod

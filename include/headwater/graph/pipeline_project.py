@@ -33,7 +33,19 @@ from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
-_NOT_DATA = ("airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster")
+_NOT_DATA = (
+    *(
+        "airflow",
+        "lint",
+        "brokers",
+        "event_log",
+        "lease",
+        "maintenance",
+        "object_store",
+        "cluster",
+        "metastore",
+    ),
+)
 # A text in a source that begins with an address.
 _S3_TEXT = re.compile(rb"""["'`]s3://""")
 SOURCE_SUFFIXES = (".py", ".ipynb", ".sql")
