@@ -47,17 +47,17 @@ class Follower:
                 f"The metastore follows the tables: {', '.join(map(str, done.steps))}.",
                 details=operation_progress(KIND, "COMPLETED", None, tables=tables),
             )
-        said = [str(error) for error in done.troubles]
+        said = [str(trouble) for trouble in done.troubles]
         if said != self._said:
-            for error in done.troubles:
-                self._warn(error)
+            for trouble in done.troubles:
+                self._warn(trouble)
         self._said = said
 
-    def _warn(self, error: HeadwaterError) -> None:
-        message = f"A table is not registered as it should be, the next update tries again: {error.what}"
-        details = operation_progress(KIND, "FAILED", None, condition=error.condition, where=error.where)
+    def _warn(self, trouble: HeadwaterError) -> None:
+        message = f"A table is not registered as it should be, the next update tries again: {trouble.what}"
+        details = operation_progress(KIND, "FAILED", None, condition=trouble.condition, where=trouble.where)
         self._events.emit("operation_progress", message, level="WARN", details=details)
-        _log.warning("%s\n%s", message, error, extra={"pipeline": self._project.pipeline_id})
+        _log.warning("%s\n%s", message, trouble, extra={"pipeline": self._project.pipeline_id})
 
 
 def follow_stored(project: PipelineProject, events: EventLogWriter) -> None:

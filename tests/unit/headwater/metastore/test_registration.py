@@ -14,9 +14,10 @@ from tests.unit.headwater.metastore.conftest import at
 from headwater.commands.command_line import main
 from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.reader import events
+from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry
 from headwater.leases.lease import update_lease
-from headwater.metastore import connection
+from headwater.metastore import connection, following
 from headwater.metastore.column_types import Column
 from headwater.metastore.conditions import MetastoreNameClash, MetastoreNameTaken
 from headwater.metastore.entry import TABLE_ID, columns_of
@@ -303,3 +304,24 @@ def test_an_entry_by_hand_is_not_ours(listed, metastore):
         del table[9].value.values[key]
     with pytest.raises(MetastoreNameTaken):
         refuse_foreign_entries(listed.project, listed.manifest)
+
+
+def test_a_trouble_that_lasts_is_recorded_once(listed, monkeypatch):
+    """Also one that nobody foresaw: a continuous update looks each minute, and none of it ends the update."""
+    answers = iter(
+        [RuntimeError("a bug"), RuntimeError("a bug"), ValueError("another"), RuntimeError("a bug")]
+    )
+
+    def fails(*_):
+        raise next(answers)
+
+    monkeypatch.setattr(following, "register", fails)
+    project = listed.project
+    with EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, "u") as log:
+        follower = following.Follower(project, log)
+        for _ in range(4):
+            follower.follow(listed.manifest)
+    assert [(level, message.split(": ", 1)[1]) for level, message in records(listed)] == [
+        ("WARN", f"The entries could not be brought up to date: {cause}.")
+        for cause in ("RuntimeError: a bug", "ValueError: another", "RuntimeError: a bug")
+    ]
