@@ -51,14 +51,16 @@ EVOLVED = (
     .replace('"id INT, shop STRING"', '"id INT, shop STRING, price DOUBLE"')
     .replace('groupBy("shop").agg(F.count("*").alias("n"))', 'groupBy("id").agg(F.max("shop").alias("n"))')
 )
-RENAMED = EVOLVED.replace("def sales", "def purchases").replace('"sales"', '"purchases"')
-LATER = "\n@dp.table\ndef later():\n    return dp.read_stream('purchases')\n"
+RENAMED = EVOLVED.replace("dp.table(comment", 'dp.table(name="mart.purchases", comment').replace(
+    '"sales"', '"mart.purchases"'
+)
+LATER = "\n@dp.table\ndef later():\n    return dp.read_stream('mart.purchases')\n"
 READER = """
 import json, sys
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.enableHiveSupport().getOrCreate()
-sales = spark.table("shop.purchases")
-described = spark.sql("DESCRIBE EXTENDED shop.purchases").collect()
+sales = spark.table("mart.purchases")
+described = spark.sql("DESCRIBE EXTENDED mart.purchases").collect()
 print(json.dumps({
     "databases": sorted(row[0] for row in spark.sql("SHOW DATABASES").collect()),
     "tables": sorted(row.tableName for row in spark.sql("SHOW TABLES IN shop").collect()),
@@ -151,10 +153,10 @@ def test_entries_follow_the_tables_and_others_read_them(tmp_path, spark):
         assert about(entries["shop.sales"])["comment"] == "every sale"
         assert "team" not in about(entries["shop.sales"])
 
-        assert call(case, "rename", "sales", "purchases", "--yes") == 0
+        assert call(case, "rename", "sales", "mart.purchases", "--yes") == 0
         assert call(case, "drop", "old", "--yes") == 0
-        entries = listed(port, *names, "shop.purchases")
-        assert set(entries) == {"main_mart.sums", "shop.purchases"}
+        entries = listed(port, *names, "mart.purchases")
+        assert set(entries) == {"main_mart.sums", "mart.purchases"}
 
         foreign = Entry(
             EntryName("shop", "later"), "later", "other", "x", str(tmp_path / "x"), (Column("a", "int"),)
@@ -170,8 +172,8 @@ def test_entries_follow_the_tables_and_others_read_them(tmp_path, spark):
         assert listed(port, "shop.later") == before
 
         seen = read_by_name(port, tmp_path)
-    assert seen["databases"] == ["default", "main_mart", "shop"]
-    assert seen["tables"] == ["later", "purchases"]
+    assert seen["databases"] == ["default", "main_mart", "mart", "shop"]
+    assert seen["tables"] == ["later"]
     assert seen["columns"] == ["id", "shop", "price"]
     assert seen["rows"] == [[1, "a", None], [2, "b", None], [3, "b", 1.5]]
     assert seen["sums"] == [[1, "a"], [2, "b"], [3, "b"]]
