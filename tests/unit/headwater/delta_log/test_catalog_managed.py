@@ -15,12 +15,12 @@ from headwater.errors import SourceUnreachable
 
 def managed_table(folder: Path, feature: str = "catalogManaged") -> None:
     """A Delta table with the feature, as a catalog makes it."""
-    features = [feature, "inCommitTimestamp"]
+    features = [feature, "vacuumProtocolCheck"]
     protocol = {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
-        "readerFeatures": [feature],
-        "writerFeatures": features,
+        "readerFeatures": features,
+        "writerFeatures": [*features, "inCommitTimestamp"],
     }
     field = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
     metadata = {
