@@ -92,7 +92,10 @@ def refuse_foreign_entries(project: PipelineProject, manifest: Manifest) -> None
         return
     for name, table in existing.items():
         dataset = tables[name].name
-        log = _log(project, manifest, tables[name])
+        try:
+            log = _log(project, manifest, tables[name])
+        except HeadwaterError:
+            continue  # the checks before a start report it
         own = str(log.metadata().id) if log is not None else None
         if not is_ours(table, own, record.entries.get(name) if record is not None else None):
             raise name_taken(name, dataset)

@@ -276,11 +276,12 @@ def test_names_that_become_one_are_refused(listed):
 
 
 def test_a_table_whose_log_is_damaged_is_left_for_the_next_time(listed, metastore):
-    """The others are listed, and its entry stays."""
+    """The others are listed, and its entry stays; nobody is accused of having taken its name."""
     register(listed.project, listed.manifest)
     log = listed.table("gold") / "_delta_log"
     for file in log.iterdir():
         file.write_text("{")
+    refuse_foreign_entries(listed.project, listed.manifest)
     done = register(listed.project, listed.manifest)
     assert [error.condition for error in done.troubles] == ["SOURCE_UNREACHABLE"]
     assert names(metastore) == ["shop.bronze", "shop.gold", "shop.silver"]
