@@ -30,7 +30,7 @@ HeadwaterError                       what, where, what to do; a condition name; 
 
 Below these, what belongs to one subject is declared beside it: ``headwater.checkpoints.conditions`` (each kind of damage),
 ``headwater.definitions.change_conditions`` (AUTO CDC), ``headwater.backfills.conditions``, ``headwater.event_log.conditions``,
-``headwater.graph.conditions``, ``headwater.runtime.conditions``, ``headwater.sql_sources.conditions``.
+``headwater.delta_log.conditions``, ``headwater.graph.conditions``, ``headwater.metastore.conditions``, ``headwater.runtime.conditions``, ``headwater.sql_sources.conditions``.
 """
 
 from __future__ import annotations

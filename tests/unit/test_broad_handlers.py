@@ -37,6 +37,7 @@ ALLOWED = {
     ("include/headwater/telemetry/exposition.py", "samples"): "a pipeline that can't be read is a figure of its own; the others are shown",
     ("include/headwater/telemetry/otlp.py", "MetricsExport.offer"): "what is measured must not be ended by its metrics: it is logged",
     ("include/headwater/telemetry/otlp.py", "metrics_export"): "the same at the end, where a collector may be gone",
+    ("include/headwater/metastore/following.py", "Follower.follow"): "rows are committed: what fails is recorded as a warning, and tried again by the next update",
     ("include/headwater/maintenance/maintain.py", "_one"): "one table's trouble is reported as that step's failure; the others are maintained",
     ("include/headwater/maintenance/maintenance_plan.py", "look"): "one table that can't be looked at is left out with its error; the others are planned",
     ("include/headwater/maintenance/reader_positions.py", "_change_readers"): "the reader's position is not known, which keeps every file",

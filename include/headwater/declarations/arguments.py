@@ -17,6 +17,23 @@ _REMEDIES = {
 }
 _OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
+_CATALOG_OWNS = (
+    "a catalog would own the table's commits, and every check here reads them from the table's own log",
+    "Leave it out: tables are found by their path, and `metastore` in pipeline.yml lists them for others.",
+)
+_NO_CONVERTER = (
+    "Delta's converter to Iceberg is not among the jars",
+    "Leave it out: Iceberg readers can't be served. docs/other-engines.md says who reads the Delta table as it is.",
+)
+# Features that would be written down, and could not be honoured. Names as Delta compares them: without regard to case.
+_REFUSED_PROPERTIES = {
+    "delta.feature.catalogmanaged": _CATALOG_OWNS,
+    "delta.feature.catalogowned": _CATALOG_OWNS,
+    "delta.feature.catalogowned-preview": _CATALOG_OWNS,
+    "io.unitycatalog.tableid": _CATALOG_OWNS,
+    "uctableid": _CATALOG_OWNS,
+    "delta.universalformat.enabledformats": _NO_CONVERTER,
+}
 
 
 def refuse(what: str, where: SourceLocation | None, **arguments: object) -> None:
@@ -41,8 +58,13 @@ def check_format(value: str | None, where: SourceLocation | None) -> None:
 
 
 def check_properties(properties: Mapping[str, str], where: SourceLocation | None) -> None:
-    """Spark keeps some names of table properties for itself, and would refuse them when they are to be changed."""
+    """Refuse names that Spark keeps for itself, and would refuse when they are to be changed; and what needs a catalog or a converter."""
     for name in properties:
+        reason, remedy = _REFUSED_PROPERTIES.get(name.lower(), ("", ""))
+        if reason:
+            raise UnsupportedArgument(
+                f"table_properties: {name!r} can't be honoured: {reason}.", where=where, remedy=remedy
+            )
         if name.lower() in _RESERVED_PROPERTIES:
             raise UnsupportedArgument(
                 f"table_properties: Spark keeps the name {name!r} for itself.",

@@ -126,6 +126,7 @@ class LakeflowSettings(_Settings):
     lease: Any = None
     object_store: Any = None
     cluster: Any = None
+    metastore: Any = None
 
     @model_validator(mode="after")
     def _no_managed_ingestion(self) -> LakeflowSettings:
@@ -150,6 +151,7 @@ _OURS = (
     "continuous",
     "object_store",
     "cluster",
+    "metastore",
 )
 _SHARED = (
     "name",

@@ -23,6 +23,7 @@ from headwater.definitions.broker_login import BrokerLogin
 from headwater.definitions.cluster_spec import ClusterSpec
 from headwater.definitions.finding import LINT_RULES
 from headwater.definitions.flow_settings import UPDATE_RETRIES, wrong_setting
+from headwater.definitions.metastore_spec import MetastoreSpec
 from headwater.definitions.names import FOLDER_PATTERN, NAME_PATTERN, is_folder_name
 from headwater.definitions.object_store_spec import ObjectStoreSpec
 from headwater.definitions.other_engines import Engine
@@ -197,6 +198,7 @@ class PipelineSpec(_Strict):
     object_store: ObjectStoreSpec = ObjectStoreSpec()
     cluster: ClusterSpec = ClusterSpec()
     readers: tuple[Engine, ...] = ()
+    metastore: MetastoreSpec | None = None
 
     @field_validator("configuration", "spark")
     @classmethod

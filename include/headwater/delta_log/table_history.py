@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
+from headwater.delta_log.conditions import log_unreadable
 from headwater.errors import SourceUnreachable
 from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place
@@ -59,6 +60,15 @@ def readable_table_id(table: Place) -> str | None:
     return str(opened.metadata().id) if opened is not None else None
 
 
+def readable_log(table: Place) -> DeltaTable | None:
+    """The table's newest version, for what its log says; None where there is none.
+
+    Raises:
+        SourceUnreachable: the table's log can't be read.
+    """
+    return _opened(table)
+
+
 def table_id(table: Place) -> str | None:
     """As ``readable_table_id``, and None also where the log can't be read: for checks, one of which says so."""
     try:
@@ -96,7 +106,7 @@ def _opened(table: Place) -> DeltaTable | None:
     try:
         return table_log(table)
     except DeltaError as error:
-        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
+        raise log_unreadable(error, table) from None
 
 
 def last_batch(opened: Any, table: Place, application: str) -> int | None:

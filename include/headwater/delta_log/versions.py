@@ -15,6 +15,7 @@ from headwater.delta_log.commits import (
     log_folder,
     read_actions,
 )
+from headwater.delta_log.conditions import log_unreadable
 from headwater.errors import SourceUnreachable
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
@@ -69,7 +70,7 @@ def table_head(table: Place) -> TableHead | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise SourceUnreachable(f"The log of the Delta table can't be read: {error}", where=table) from None
+        raise log_unreadable(error, table) from None
     return TableHead(str(opened.metadata().id), opened.version())
 
 

@@ -22,6 +22,7 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
+from headwater.metastore.following import follow_stored
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.place import Place, is_below
 from headwater.storage.walking import remove_tree
@@ -131,6 +132,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
                     "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
                 },
             )
+        follow_stored(project, events)
 
 
 def _remove(folder: Place) -> None:

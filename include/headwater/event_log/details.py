@@ -182,7 +182,8 @@ def planning_information(technique: str, reason: str) -> dict[str, Any]:
 
 def operation_progress(kind: str, status: str, duration_ms: int | None, **more: Any) -> dict[str, Any]:
     """Details of an ``operation_progress`` event. ``kind``: AUTO_LOADER_LISTING, AUTO_LOADER_BACKFILL, CDC_SNAPSHOT,
-    CHECKPOINT_MENDED, CHECKPOINT_IMPORTED, STATE_SETTING_KEPT, BACKFILL, CONTINUOUS (a sign of life of a continuous update).
+    CHECKPOINT_MENDED, CHECKPOINT_IMPORTED, STATE_SETTING_KEPT, BACKFILL, CONTINUOUS (a sign of life of a continuous update),
+    METASTORE.
     """
     body = {"type": kind, "status": status, "duration_ms": duration_ms, **more}
     return {"operation_progress": {name: value for name, value in body.items() if value is not None}}

@@ -35,6 +35,7 @@ _AS_THEY_ARE = (
     "lease",
     "object_store",
     "cluster",
+    "metastore",
 )
 _IDLE = {
     "edition": "every feature is there",

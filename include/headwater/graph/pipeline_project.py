@@ -34,7 +34,7 @@ from headwater.storage.place import Place, is_url, local_only, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = (
-    "airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster", "readers",
+    "airflow", "lint", "brokers", "event_log", "lease", "maintenance", "object_store", "cluster", "readers", "metastore",
 )  # fmt: skip
 # A text in a source that begins with an address.
 _S3_TEXT = re.compile(rb"""["'`]s3://""")

@@ -20,6 +20,7 @@ from headwater.event_log.reader import last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import sync_folder, write_atomically
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.metastore.following import follow_stored
 from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
 from headwater.moves.moved_manifest import rewrite_manifests
 
@@ -49,6 +50,10 @@ def move_table(wish: Wish) -> MovePlan:
                     where=error.filename,
                     remedy=f"Make room, or give the right to write, and run the same command again: {wish.command} --yes",
                 ) from None
+        for project in projects.values():
+            if project.spec.metastore is not None:
+                with _events(plan.move, project) as events:
+                    follow_stored(project, events)
     return plan
 
 

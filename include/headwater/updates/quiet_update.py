@@ -14,6 +14,7 @@ from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.metastore.following import follow_if_due
 from headwater.telemetry.otlp import metrics_export
 
 MESSAGE = "no source has moved since the last update"
@@ -52,6 +53,7 @@ def record_quiet_update(
         for flow in flows:
             message = f"Flow {flow.name} has no news: {why}."
             log.emit("flow_progress", message, flow=flow.name, dataset=flow.target, details=body)
+        follow_if_due(project, manifest, log, update_id)
         message = f"Update {update_id[:8]} is COMPLETED: {why}."
         log.emit("update_progress", message, details=details.update_progress(UpdateState.COMPLETED))
     keep_event_log(project.state_folder, project.spec.event_log.retention_days)

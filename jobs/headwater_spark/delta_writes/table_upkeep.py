@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.delta_log.conditions import catalog_managed
 from headwater.errors import FlowFailed
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
@@ -37,8 +38,9 @@ def apply_declaration(
 
     Raises:
         FlowFailed: the declaration changes the partitioning, or what kind a column is: that takes a full refresh.
+        CatalogManagedTable: a catalog owns the table's commits.
     """
-    table = delta_table(path)
+    table = _opened(path)
     changed = _shape_change(table, dataset, schema)
     if not changed and schema is not None and kind is DatasetKind.MATERIALIZED_VIEW:
         changed = _other_columns(table, schema)
@@ -55,6 +57,18 @@ def apply_declaration(
     if schema is not None:
         _column_comments(spark, table, schema, path)
     keep_clustering(spark, dataset, path)
+
+
+def _opened(path: Place) -> LogReader:
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return delta_table(path)
+    except DeltaError as error:
+        refused = catalog_managed(error, path)
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _shape_change(table: LogReader, dataset: Dataset, schema: StructType | None) -> str | None:

@@ -89,6 +89,7 @@ def _supervise(
             return ""
         if next(beats):
             _beat(context, shared)
+            context.register_tables()
         _keep_tidy(project, collection, upkeep)
         if time.monotonic() - shared.started >= LONGEST.total_seconds():
             return "it has run for a day"

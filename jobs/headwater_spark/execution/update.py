@@ -36,6 +36,7 @@ from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.leases.lease import Lease
 from headwater.leases.stop_request import stop_requests
+from headwater.metastore.registration import refuse_foreign_entries, refuse_name_clashes
 from headwater.telemetry.otlp import metrics_export
 from headwater.updates.continuous_mode import (
     is_continuous,
@@ -96,6 +97,7 @@ def resolve_only(project: PipelineProject) -> Manifest:
     """Resolve the graph and give its manifest; writes nothing. Raises InvalidPipeline."""
     spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
+        refuse_name_clashes(project, pipeline.manifest)
         return pipeline.manifest
 
 
@@ -103,6 +105,7 @@ def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
     """Resolve the graph and look for what will go wrong; writes nothing. Raises InvalidPipeline."""
     spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
+        refuse_name_clashes(project, pipeline.manifest)
         return pipeline.manifest, lint(pipeline)
 
 
@@ -122,6 +125,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         # An impossible selection is refused before anything is written, the lease included.
         plan_update(pipeline.manifest, request.selection)
         refuse_selection(project, request.selection)
+        refuse_name_clashes(project, pipeline.manifest)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
         stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
@@ -129,6 +133,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)
         refuse_nested_on_disk(project, pipeline.manifest)
+        refuse_foreign_entries(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
         stack.enter_context(published_driver(project.state_folder, request.request_id, update_id, ui))
         completed = _completed_before(project, request, pipeline.manifest)
@@ -239,6 +244,7 @@ def _ended(
         context.update_id, state, list(outcomes.values()), time.monotonic() - started, again
     )
     record_stop(context)
+    context.register_tables()
     context.events.emit(
         "update_progress", "Every flow has ended.", details=update_progress(UpdateState.STOPPING)
     )

@@ -4,8 +4,10 @@ import logging
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,11 +18,12 @@ from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow_settings import is_real_time
 from headwater.definitions.sink import SinkKind
-from headwater.errors import CheckpointUnreadable, HeadwaterError
+from headwater.errors import CheckpointUnreadable, HeadwaterError, LeaseLost
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FlowEntry
 from headwater.leases.lease import Lease
+from headwater.metastore.following import Follower
 from headwater.storage.place import Place, located
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
@@ -87,6 +90,16 @@ class UpdateContext:
     def check_lease(self) -> None:
         """Raise LeaseLost where this process may no longer write."""
         self.lease.check()
+
+    @cached_property
+    def _follower(self) -> Follower:
+        return Follower(self.pipeline.project, self.events)
+
+    def register_tables(self) -> None:
+        """Have the metastore of the spec follow the tables; another process that has the lease now does it itself."""
+        with suppress(LeaseLost):
+            self.check_lease()
+            self._follower.follow(self.pipeline.manifest)
 
     def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
         """The checkpoint folder of a flow."""

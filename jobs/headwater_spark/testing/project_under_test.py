@@ -39,7 +39,8 @@ def project_under_test(
         if key not in _OF_THE_CLUSTER and spark.conf.isModifiable(key)
     }  # fmt: skip
     # The session is shared by all tests: settings go to the clone that this run has, as the configuration does.
-    spec = project.spec.model_copy(update={"spark": {}, "trigger_spec": "available_now"})
+    # Tables of a test are registered nowhere.
+    spec = project.spec.model_copy(update={"spark": {}, "trigger_spec": "available_now", "metastore": None})
     return replace(project, spec=spec, parameters={**settings, **(configuration or {})})
 
 

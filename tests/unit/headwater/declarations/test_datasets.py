@@ -286,3 +286,19 @@ def test_a_rule_name_twice(registry: Registry):
             return None
 
     assert f"{__file__}:" in str(caught.value.where)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("delta.feature.catalogManaged", "a catalog would own the table's commits"),
+        ("delta.feature.catalogOwned-preview", "a catalog would own the table's commits"),
+        ("io.unitycatalog.tableId", "a catalog would own the table's commits"),
+        ("Delta.UniversalFormat.EnabledFormats", "Delta's converter to Iceberg is not among the jars"),
+    ],
+)
+def test_properties_that_need_a_catalog_or_a_converter_are_refused(name: str, reason: str):
+    """They would be written into the table's log, and nothing here could honour them; the message says why, and what works."""
+    with pytest.raises(UnsupportedArgument, match=reason) as refused:
+        dp.create_streaming_table("sales", table_properties={name: "supported"})
+    assert "Leave it out" in refused.value.remedy

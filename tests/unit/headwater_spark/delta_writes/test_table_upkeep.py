@@ -10,10 +10,12 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 from tests.object_stores import store_server
+from tests.unit.headwater.delta_log.test_catalog_managed import managed_table
 from tests.unit.headwater_spark.update_parts import dataset
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.conditions import CatalogManagedTable
 from headwater.delta_log.table_history import readable_table_id
 from headwater.errors import FlowFailed
 from headwater_spark.delta_writes import table_upkeep
@@ -217,3 +219,10 @@ def test_whether_a_table_has_the_declared_shape(tmp_path: Path, schema, partitio
     """Columns with their types and nature, and partitions; letter case does not tell columns apart."""
     commit(tmp_path)
     assert has_shape(tmp_path, dataset(partition_columns=partitions), schema) is same
+
+
+def test_a_table_that_a_catalog_manages_is_refused(tmp_path):
+    """Before anything is written to it, and for that reason."""
+    managed_table(tmp_path / "t")
+    with pytest.raises(CatalogManagedTable, match="A catalog manages this table"):
+        apply_declaration(None, dataset("t"), TABLE, tmp_path / "t", None)
