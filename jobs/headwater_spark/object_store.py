@@ -18,7 +18,7 @@ _S3A = "fs.s3a."
 
 def refuse_unsafe_session(spark: SparkSession) -> None:
     """Raise UnsafeStoreSetting where Hadoop, whatever file it was configured by, would let two writers overwrite each other."""
-    jvm: Any = spark._jsc  # noqa: SLF001 - Hadoop's settings have no public face in Python
-    by_suffix = jvm.hadoopConfiguration().getPropsWithPrefix(_S3A)
+    context: Any = spark._jsc  # noqa: SLF001 - Hadoop's settings have no public face in Python
+    by_suffix = context.hadoopConfiguration().getPropsWithPrefix(_S3A)
     settings = {f"{_S3A}{suffix}": str(value) for suffix, value in by_suffix.items()}
     refuse_unsafe(settings, "Hadoop's configuration (core-site.xml, spark-defaults.conf)")

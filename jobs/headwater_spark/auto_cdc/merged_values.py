@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from headwater_spark.java_classes import PYTHON_UTILS, java_class
 from headwater_spark.plans.names import quoted
 
 
@@ -93,9 +94,9 @@ def _required(
 def _not_null(spark: SparkSession, value: Column, path: tuple[str, ...]) -> Column:
     """The value; NULL is an error. Spark's INSERT asserts the same, but there is no function for it."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public face
-    convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    asserted = jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull(
+    convert = java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
+    asserted = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull")(
         convert.expression(value._jc),  # noqa: SLF001
-        jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(path)),
+        java_class(jvm, PYTHON_UTILS).toSeq(list(path)),
     )
     return Column(convert.column(asserted))

@@ -18,6 +18,7 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.metrics.file_states import Row, file_states
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.queries_only import check_query
+from headwater_spark.java_classes import java_class
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.session import start_session
@@ -83,7 +84,7 @@ def _named(statement: str) -> Iterator[None]:
 
 def split_statements(spark: SparkSession, sql: str) -> list[str]:
     """Statements, split as Spark's own shell does it: semicolons in texts and comments do not count."""
-    splitter = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.util.StringUtils  # type: ignore[union-attr]  # noqa: SLF001
+    splitter = java_class(spark._jvm, "org.apache.spark.sql.catalyst.util.StringUtils")  # noqa: SLF001
     parts = splitter.splitSemiColonWithIndex(sql, False)
     return [str(part) for part in items(parts) if str(part).strip()]
 

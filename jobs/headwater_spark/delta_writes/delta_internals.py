@@ -8,6 +8,8 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from headwater_spark.java_classes import java_class
+
 _LOG = logging.getLogger("headwater.delta")
 # Where Delta's internals live.
 DELTA = "org.apache.spark.sql.delta"
@@ -73,6 +75,6 @@ def _is_linkage(thrown: Any) -> bool:
 
 def _version(jvm: Any) -> str:
     try:
-        return str(getattr(jvm, "io.delta.package").VERSION())
+        return str(java_class(jvm, "io.delta.package").VERSION())
     except (Py4JError, TypeError):
         return "of this version"

@@ -35,6 +35,7 @@ from headwater_spark.delta_writes.delta_internals import (
     row_count,
     warn_of_another_version,
 )
+from headwater_spark.java_classes import OPTION, PYTHON_UTILS, java_class
 from headwater_spark.plans.plan_walk import items
 
 # Rows where this column is not NULL go to the change feed, not to the table.
@@ -90,7 +91,7 @@ class FileRewrite:
     @property
     def rows(self) -> DataFrame:
         """The rows of the files."""
-        none = self._jvm.scala.Option.empty()
+        none = java_class(self._jvm, OPTION).empty()
         files = self._seq(self._removed)
         return DataFrame(
             self._log.createDataFrame(self._delta_transaction.snapshot(), files, False, none), self._session
@@ -118,9 +119,9 @@ class FileRewrite:
         now = int(time.time() * 1000)
         removed = [file.removeWithTimestamp(now, True) for file in self._removed]
         self._delta_transaction.updateSetTransaction(
-            transaction.application, transaction.batch_id, self._jvm.scala.Option.apply(now)
+            transaction.application, transaction.batch_id, java_class(self._jvm, OPTION).apply(now)
         )
-        nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+        nothing = java_class(self._jvm, PYTHON_UTILS).toScalaMap({})
         try:
             self._delta_transaction.commitIfNeeded(
                 self._seq([*written, *removed]), self._operation(), nothing
@@ -146,18 +147,19 @@ class FileRewrite:
             # No row came or went. Without rows of its own, the feed would show all rows of the files as gone and come.
             written, removed = [], []
         self._delta_transaction.updateSetTransaction(
-            transaction.application, transaction.batch_id, self._jvm.scala.Option.apply(now)
+            transaction.application, transaction.batch_id, java_class(self._jvm, OPTION).apply(now)
         )
-        nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+        nothing = java_class(self._jvm, PYTHON_UTILS).toScalaMap({})
         self._delta_transaction.commitIfNeeded(
             self._seq([*written, *removed]), self._write_operation(predicate), nothing
         )
 
     def _write_operation(self, predicate: str | None) -> Any:
-        some, none = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
-        modes = self._jvm.org.apache.spark.sql.SaveMode
+        option = java_class(self._jvm, OPTION)
+        some, none = option.apply, option.empty()
+        modes = java_class(self._jvm, "org.apache.spark.sql.SaveMode")
         mode = modes.Append if predicate is None else modes.Overwrite
-        write = getattr(self._jvm, f"{DELTA}.DeltaOperations$Write")
+        write = java_class(self._jvm, f"{DELTA}.DeltaOperations$Write")
         shown = none if predicate is None else some(predicate)
         return write(mode, some(self._seq([])), shown, none, none, none, none, none, none)
 
@@ -179,25 +181,25 @@ class FileRewrite:
             "executionTimeMs": milliseconds,
             "rewriteTimeMs": milliseconds,
         }
-        create = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric
+        create = java_class(self._jvm, "org.apache.spark.sql.execution.metric.SQLMetrics").createMetric
         spark = self._session._jsparkSession  # noqa: SLF001
         metrics = {}
         for name in _METRICS:
             metrics[name] = create(spark.sparkContext(), name)
             metrics[name].set(values.get(name, 0))
-        python = self._jvm.org.apache.spark.api.python.PythonUtils
+        python = java_class(self._jvm, PYTHON_UTILS)
         self._delta_transaction.registerSQLMetrics(spark, python.toScalaMap(metrics))
 
     def _operation(self) -> Any:
-        none = self._jvm.scala.Option.empty
-        predicate = getattr(self._jvm, f"{DELTA}.DeltaOperations$MergePredicate")
+        none = java_class(self._jvm, OPTION).empty
+        predicate = java_class(self._jvm, f"{DELTA}.DeltaOperations$MergePredicate")
         matched = self._seq([predicate(none(), "delete"), predicate(none(), "update")])
         inserted = self._seq([predicate(none(), "insert")])
-        merge = getattr(self._jvm, f"{DELTA}.DeltaOperations$Merge")
+        merge = java_class(self._jvm, f"{DELTA}.DeltaOperations$Merge")
         return merge(none(), none(), none(), none(), matched, inserted, self._seq([]))
 
     def _seq(self, items: list[Any]) -> Any:
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(items)
+        return java_class(self._jvm, PYTHON_UTILS).toSeq(items)
 
 
 @contextmanager
@@ -233,7 +235,7 @@ def _begin(
     append: bool,
 ) -> FileRewrite | str:
     try:
-        log = getattr(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
+        log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
         # Looked up without Spark: Delta would load the table's whole state for it.
         is_duplicate = transaction.is_in(table)
         started = log.startTransaction()
@@ -260,7 +262,7 @@ def _begin(
 @contextmanager
 def _active(session: SparkSession, jvm: Any, transaction: BatchTransaction) -> Iterator[None]:
     """Make the batch's session the thread's active one inside the block: Delta's internals take their settings from it."""
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     metadata = "spark.databricks.delta.commitInfo.userMetadata"
     session.conf.set(metadata, transaction.user_metadata)
@@ -284,4 +286,4 @@ def _action(jvm: Any, file: DataFile) -> Any:
         "dataChange": True,
         "stats": json.dumps({"numRecords": file.rows}),
     }
-    return getattr(jvm, f"{DELTA}.actions.Action").fromJson(json.dumps({"add": fields}))
+    return java_class(jvm, f"{DELTA}.actions.Action").fromJson(json.dumps({"add": fields}))

@@ -21,6 +21,8 @@ from headwater.delta_log.table_history import last_batch, table_exists
 from headwater.errors import CheckpointUnreadable
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
+from headwater_spark.delta_writes.delta_internals import DELTA
+from headwater_spark.java_classes import PYTHON_UTILS, java_class
 
 # No batch ever has this number; it is the largest integer that a double represents exactly.
 LAST_BATCH = 2**53 - 1
@@ -55,9 +57,9 @@ def retire(spark: SparkSession, tables: Iterable[Place | None], ids: Collection[
 def _commit(spark: SparkSession, table: Place, ids: Collection[str]) -> None:
     """Commit transaction ids and nothing else; no writer of Spark does that for several ids."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - Delta has no Python API for it
-    delta = jvm.org.apache.spark.sql.delta
-    log = delta.DeltaLog.forTable(spark._jsparkSession, str(table))  # noqa: SLF001
-    nothing = getattr(jvm.scala, "None$").__getattr__("MODULE$")
-    actions = [delta.actions.SetTransaction(name, LAST_BATCH, nothing) for name in ids]
-    operation = getattr(delta.DeltaOperations, "ManualUpdate$").__getattr__("MODULE$")
-    log.startTransaction().commit(jvm.PythonUtils.toSeq(actions), operation)
+    log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table))  # noqa: SLF001
+    nothing = getattr(java_class(jvm, "scala.None$"), "MODULE$")
+    set_transaction = java_class(jvm, f"{DELTA}.actions.SetTransaction")
+    actions = [set_transaction(name, LAST_BATCH, nothing) for name in ids]
+    operation = getattr(java_class(jvm, f"{DELTA}.DeltaOperations$ManualUpdate$"), "MODULE$")
+    log.startTransaction().commit(java_class(jvm, PYTHON_UTILS).toSeq(actions), operation)

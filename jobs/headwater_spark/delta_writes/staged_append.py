@@ -22,6 +22,7 @@ from headwater_spark.delta_writes.delta_internals import (
     row_count,
     warn_of_another_version,
 )
+from headwater_spark.java_classes import OPTION, PYTHON_UTILS, java_class
 from headwater_spark.plans.plan_walk import items
 
 
@@ -59,42 +60,46 @@ def stage_append(
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
     spark = session._jsparkSession  # noqa: SLF001
     try:
-        python = jvm.org.apache.spark.api.python.PythonUtils
+        python = java_class(jvm, PYTHON_UTILS)
         partitions = python.toSeq(list(partition_columns))
-        log = getattr(jvm, f"{DELTA}.DeltaLog").forTable(spark, str(table))
+        log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(spark, str(table))
         options = {
             "mergeSchema": "true",
             "txnAppId": transaction.application,
             "txnVersion": str(transaction.batch_id),
         }
-        command = getattr(jvm, f"{DELTA}.commands.WriteIntoDelta")(
+        command = java_class(jvm, f"{DELTA}.commands.WriteIntoDelta")(
             log,
-            jvm.org.apache.spark.sql.SaveMode.Append,
-            getattr(jvm, f"{DELTA}.DeltaOptions")(python.toScalaMap(options), spark.sessionState().conf()),
+            java_class(jvm, "org.apache.spark.sql.SaveMode").Append,
+            java_class(jvm, f"{DELTA}.DeltaOptions")(python.toScalaMap(options), spark.sessionState().conf()),
             partitions,
             python.toScalaMap({}),
             rows._jdf,  # noqa: SLF001
-            jvm.scala.Option.empty(),
-            jvm.scala.Option.empty(),
+            java_class(jvm, OPTION).empty(),
+            java_class(jvm, OPTION).empty(),
             False,
         )
         _operation(jvm, partitions, "{}")
+        started = log.startTransaction()
+        # Not Delta's own look-up, for which Spark loads the table's whole state: three jobs for each batch.
+        started.readTxn().addOne(transaction.application)
     except (Py4JError, TypeError) as error:
         if not is_another_version(error):
             raise
         warn_of_another_version(jvm, "judging rows while they are written", error)
         return None
-    started = log.startTransaction()
-    if started.txnVersion(transaction.application) >= transaction.batch_id:
+    # Looked up after the transaction was begun: what is committed from now on is a conflict.
+    if transaction.is_in(table):
         return None
-    written = command.writeAndReturnCommitData(started, spark, jvm.scala.Option.empty(), False)
+    written = command.writeAndReturnCommitData(started, spark, java_class(jvm, OPTION).empty(), False)
     rows_written = row_count(added_files(items(written.actions())))
     return StagedAppend(rows_written, jvm, started, written, partitions)
 
 
 def _operation(jvm: Any, partitions: Any, user_metadata: str) -> Any:
     """What the table's history says: the same as for any append."""
-    some, none = jvm.scala.Option.apply, jvm.scala.Option.empty()
-    write = getattr(jvm, f"{DELTA}.DeltaOperations$Write")
-    append = jvm.org.apache.spark.sql.SaveMode.Append
+    option = java_class(jvm, OPTION)
+    some, none = option.apply, option.empty()
+    write = java_class(jvm, f"{DELTA}.DeltaOperations$Write")
+    append = java_class(jvm, "org.apache.spark.sql.SaveMode").Append
     return write(append, some(partitions), none, some(user_metadata), none, none, some(True), none, none)

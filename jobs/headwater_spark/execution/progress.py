@@ -19,6 +19,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from headwater_spark.java_classes import java_class
+
+_LISTENER = "org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper"
+
 
 @dataclass(frozen=True)
 class SourceEnd:
@@ -88,7 +92,7 @@ class ProgressListener(StreamingQueryListener):
         """What PySpark hands to the JVM when it adds or removes this listener."""
         if self._in_java is None:
             jvm: Any = SparkContext._jvm  # noqa: SLF001 - as PySpark's own property
-            self._in_java = jvm.PythonStreamingQueryListenerWrapper(_OneCall(self))
+            self._in_java = java_class(jvm, _LISTENER)(_OneCall(self))
         return self._in_java
 
     def expect(self, name: str, handler: ProgressHandler) -> threading.Event:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import expression_nodes, is_subquery, items, simple_name
+from headwater_spark.plans.plan_walk import items, simple_name
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def _plans_inside(plan: Any, kind: str) -> Iterator[Any]:
     """The plans of an operator's CTEs and of the subqueries in its expressions."""
     if kind == "UnresolvedWith":
         yield from (relation._2() for relation in items(plan.cteRelations()))  # noqa: SLF001 - of a Scala tuple
-    for expression in items(plan.expressions().toSeq()):
-        yield from (part.plan() for part in expression_nodes(expression) if is_subquery(part))
+    yield from items(plan.subqueries())
 
 
 def frame_of(call: SourceCall, session: PipelineSession) -> DataFrame:

@@ -24,6 +24,7 @@ from headwater_spark.facade.file_metadata import names_metadata, stars_without_m
 from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
+from headwater_spark.java_classes import java_class
 from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name, table_references
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class SqlText:
 
     def _refuse_commands(self, plan: Any, text: str) -> None:
         kind = simple_name(plan)
-        classes = self._session.sparkContext._jvm.java.lang.Class  # type: ignore[union-attr]  # noqa: SLF001
+        classes = java_class(self._session._jvm, "java.lang.Class")  # noqa: SLF001
         is_command = any(
             classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)
             for base in ("Command", "ParsedStatement")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwater.definitions.finding import Finding
+from headwater_spark.java_classes import OPTION, java_class
 from headwater_spark.linting.flow_case import FlowCase, watermark_of
 from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, simple_name
 
@@ -77,12 +78,12 @@ def unbounded_joins(case: FlowCase) -> Iterator[Finding]:
 def _bounded(case: FlowCase, join: Any, side: Any, other: Any) -> bool:
     """Whether Spark can free the state of ``side``: by a window among the keys, or by a bound in the condition."""
     jvm = case.frame.sparkSession._jvm  # noqa: SLF001 - Spark's own reckoning has no public face in Python
-    helper = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper")
+    helper = java_class(jvm, "org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper")
     if helper.isWatermarkInJoinKeys(join):
         return True
-    attributes = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
+    attributes = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.AttributeSet")
     # Only whether there is a bound matters, so any watermark works. This one is too large for anything but a long.
-    watermark = getattr(jvm, "scala.Option").apply(10**13)
+    watermark = java_class(jvm, OPTION).apply(10**13)
     return any(
         helper.getStateValueWatermark(
             side.outputSet(), attributes.apply(marked), join.condition(), watermark

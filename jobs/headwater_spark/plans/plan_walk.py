@@ -9,8 +9,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
-# Expressions that have a plan of their own (``InSubquery`` has a ``ListQuery``).
-_SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "DynamicPruningSubquery"}
 # Expressions that Spark calls deterministic although they depend on the time of the run.
 CURRENT_TIME = {
     "CurrentDate",
@@ -53,17 +51,18 @@ def descends_from(node: Any, name: str) -> bool:
 
 
 def plan_nodes(plan: Any) -> Iterator[Any]:
-    """Every operator of a plan: below it, in its CTEs, and in the subqueries of its expressions."""
+    """Every operator of a plan: below it, in its CTEs, and in the subqueries of its expressions.
+
+    Spark finds the subqueries: to look at each expression from here takes a dozen calls.
+    """
     yield plan
     for child in items(plan.children()):
         yield from plan_nodes(child)
     for inner in items(plan.innerChildren()):
         if ".catalyst.plans.logical." in class_name(inner) or ".catalyst.analysis." in class_name(inner):
             yield from plan_nodes(inner)
-    for expression in items(plan.expressions().toSeq()):
-        for part in expression_nodes(expression):
-            if is_subquery(part):
-                yield from plan_nodes(part.plan())
+    for subquery in items(plan.subqueries()):
+        yield from plan_nodes(subquery)
 
 
 def plan_leaves(plan: Any) -> Iterator[Any]:
@@ -78,11 +77,6 @@ def expression_nodes(expression: Any) -> Iterator[Any]:
     yield expression
     for child in items(expression.children()):
         yield from expression_nodes(child)
-
-
-def is_subquery(expression: Any) -> bool:
-    """Whether an expression has a plan of its own."""
-    return simple_name(expression) in _SUBQUERIES
 
 
 @dataclass(frozen=True)
@@ -120,10 +114,8 @@ def table_references(
     named = kind.endswith(".SubqueryAlias") or (aliased and kind.endswith(".NamedStreamingRelation"))
     for child in items(plan.children()):
         yield from table_references(child, hidden, aliased=named)
-    for expression in items(plan.expressions().toSeq()):
-        for part in expression_nodes(expression):
-            if is_subquery(part):
-                yield from table_references(part.plan(), hidden)
+    for subquery in items(plan.subqueries()):
+        yield from table_references(subquery, hidden)
 
 
 def _reference(relation: Any, hidden: frozenset[str], aliased: bool) -> Iterator[TableReference]:

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from headwater.checkpoints.offsets import files_seen, last_committed_batch, last_planned_batch, read_offsets
 from headwater.storage.place import Place, is_s3
+from headwater_spark.java_classes import java_class
 from headwater_spark.messages.exception_text import causes_of
 from headwater_spark.messages.known_exceptions import REFUSED_RECORD, shows
 from headwater_spark.plans.plan_walk import items, pair_of, simple_name
@@ -240,7 +241,7 @@ def _log_offset(checkpoint: Place, line: int, batch_id: int) -> int:
 def _size(session: SparkSession, path: str) -> int | None:
     try:
         jvm: Any = session._jvm  # noqa: SLF001
-        file = getattr(jvm, "org.apache.hadoop.fs.Path")(path)
+        file = java_class(jvm, "org.apache.hadoop.fs.Path")(path)
         system = file.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
         return int(system.getFileStatus(file).getLen())
     except Py4JError:  # the size is only for information

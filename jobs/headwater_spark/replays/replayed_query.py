@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headwater.quarantine import columns as c
+from headwater_spark.java_classes import OPTION, java_class
 from headwater_spark.plans.plan_walk import items, simple_name
 from headwater_spark.rules.source_records import JSON_BACK, LEAVES, PASSING, frame_of
 
@@ -71,15 +72,20 @@ def named_columns(rows: DataFrame, leaf: Any) -> Any:
     columns = plan.output()
     for index, attribute in enumerate(items(leaf.output())):
         columns = columns.updated(index, _named(rows.sparkSession, columns.apply(index), attribute))
-    project = getattr(rows.sparkSession._jvm, f"{_PLANS}.plans.logical.Project")  # noqa: SLF001
+    project = java_class(rows.sparkSession._jvm, f"{_PLANS}.plans.logical.Project")  # noqa: SLF001
     return project(columns, plan)
 
 
 def _named(spark: SparkSession, column: Any, attribute: Any) -> Any:
     """``column`` under the name and the id of another."""
     jvm: Any = spark._jvm  # noqa: SLF001
-    alias = getattr(jvm, f"{_PLANS}.expressions.Alias")
+    alias = java_class(jvm, f"{_PLANS}.expressions.Alias")
     nothing = attribute.qualifier().take(0)
     return alias(
-        column, attribute.name(), attribute.exprId(), attribute.qualifier(), jvm.scala.Option.empty(), nothing
+        column,
+        attribute.name(),
+        attribute.exprId(),
+        attribute.qualifier(),
+        java_class(jvm, OPTION).empty(),
+        nothing,
     )

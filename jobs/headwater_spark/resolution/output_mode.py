@@ -12,6 +12,7 @@ from headwater.definitions.flow import Flow, FlowKind
 from headwater.definitions.output_kind import OutputKind, QueryMode
 from headwater.definitions.sink import SinkKind
 from headwater.errors import QueryFailed, UnsupportedArgument
+from headwater_spark.java_classes import java_class
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.aggregation_keys import aggregation_keys
 from headwater_spark.plans.output_mode import OutputMode
@@ -128,8 +129,8 @@ def check_alone(flow: Flow, mode: OutputMode, dataset: Dataset, flows: int) -> N
 
 def _objection(frame: DataFrame, mode: QueryMode) -> str | None:
     jvm = frame.sparkSession._jvm  # noqa: SLF001 - Spark's own check has no public face in Python
-    modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
-    checker = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
+    modes = java_class(jvm, "org.apache.spark.sql.streaming.OutputMode")
+    checker = java_class(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
     try:
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
         checker.checkForStreaming(plan, getattr(modes, _MODES[mode])())

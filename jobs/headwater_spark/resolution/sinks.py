@@ -10,6 +10,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater.event_log.redaction import public_address
+from headwater_spark.java_classes import java_class
 from headwater_spark.messages.source_errors import describe
 
 _TEXT = (StringType, BinaryType)
@@ -68,7 +69,7 @@ def _check_kafka(frame: DataFrame, flow: Flow, sink: Sink) -> None:
 
 def _check_format(frame: DataFrame, flow: Flow, sink: Sink) -> None:
     session = frame.sparkSession
-    source = getattr(session._jvm, "org.apache.spark.sql.execution.datasources.DataSource")  # noqa: SLF001
+    source = java_class(session._jvm, "org.apache.spark.sql.execution.datasources.DataSource")  # noqa: SLF001
     try:
         source.lookupDataSourceV2(sink.format, session._jsparkSession.sessionState().conf())  # noqa: SLF001
     except PySparkException as error:

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 )
 
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater_spark.java_classes import java_class
 from headwater_spark.plans.names import quoted
 from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broken
 from headwater_spark.rules.judgement import fate_counts, read_fates
@@ -76,11 +77,11 @@ def read_observed(
     session = marked.sparkSession
     jvm: Any = session._jvm  # noqa: SLF001 - rows are not to come to Python and back
     observed = observation._jo.getAsJava()  # type: ignore[union-attr]  # noqa: SLF001
-    rows = jvm.java.util.ArrayList()
+    rows = java_class(jvm, "java.util.ArrayList")()
     for number in range(len(_ROOM)):
         collected = observed.get(f"held_{number}")
         if collected is not None:
-            rows.addAll(jvm.scala.jdk.javaapi.CollectionConverters.asJava(collected))
+            rows.addAll(java_class(jvm, "scala.jdk.javaapi.CollectionConverters").asJava(collected))
     quality = read_fates(observed, rules)
     if rows.size() != quality.quarantined:
         return quality, None
@@ -94,7 +95,7 @@ def read_observed(
 def _room(session: SparkSession) -> list[tuple[int, int]]:
     """For each size of rows, how many are collected at most."""
     jvm: Any = session._jvm  # noqa: SLF001
-    memory = int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+    memory = int(java_class(jvm, "java.lang.Runtime").getRuntime().maxMemory())
     tasks = max(1, session.sparkContext.defaultParallelism)
     return [(size, max(1, min(_MOST, memory // part // tasks // size))) for size, part in _ROOM]
 

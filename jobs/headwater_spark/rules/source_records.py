@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
+from headwater_spark.java_classes import java_class
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, items, simple_name
 
@@ -131,7 +132,7 @@ def _null(name: str, kind: str) -> Column:
 
 def frame_of(plan: Any, session: SparkSession) -> DataFrame:
     """A plan of the JVM's as a frame."""
-    dataset = getattr(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
+    dataset = java_class(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
 
 

@@ -32,6 +32,7 @@ from headwater.errors import FlowFailed, InvalidSourceOption, SourcePositionLost
 from headwater.kinesis.connection import NOT_AGGREGATED
 from headwater.kinesis.positions import StreamPlanner
 from headwater.kinesis.shards import KinesisStream, Record
+from headwater_spark.java_classes import java_class
 from headwater_spark.sources.kinesis_options import KinesisOptions, parse_kinesis_options
 
 _LOG = logging.getLogger("headwater.sources")
@@ -87,9 +88,9 @@ def _public_options(options: KinesisOptions) -> dict[str, str]:
 def _java_time(session: SparkSession, text: str, pattern: str) -> int:
     from py4j.protocol import Py4JJavaError
 
-    java = session.sparkContext._jvm.java  # type: ignore[union-attr]  # noqa: SLF001 - the pattern is Java's
+    dates = java_class(session._jvm, "java.text.SimpleDateFormat")  # noqa: SLF001 - the pattern is Java's
     try:
-        return int(java.text.SimpleDateFormat(pattern).parse(text).getTime())
+        return int(dates(pattern).parse(text).getTime())
     except Py4JJavaError as error:
         raise InvalidSourceOption(
             f"initialPosition: {text!r} is not of the format {pattern!r}: {error.java_exception.getMessage()}.",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from headwater_spark.java_classes import java_class
 from headwater_spark.session import start_session
 
 # A test has a handful of rows: more partitions are more tasks, and nothing else.
@@ -22,5 +23,4 @@ def forget_tables(spark: SparkSession) -> None:
     For a process that runs many small updates on tables of their own; a table that is used again is read again.
     """
     jvm = spark._jvm  # noqa: SLF001 - Delta offers this in Scala only
-    assert jvm is not None
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    java_class(jvm, "org.apache.spark.sql.delta.DeltaLog").clearCache()

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.delta_log.file_bounds import TableFile
+from headwater_spark.java_classes import OPTION, PYTHON_UTILS, java_class
 from headwater_spark.views.plan_surgery import DeltaLeaf
 
 
@@ -23,15 +24,15 @@ def rows_of_files(
         label: what the relation is called, to know it again in a plan; None for Delta's own word.
     """
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public face for this
-    action = getattr(jvm, "org.apache.spark.sql.delta.actions.Action")
+    action = java_class(jvm, "org.apache.spark.sql.delta.actions.Action")
     files = [action.fromJson(json.dumps({"add": dict(file)})) for file in adds]
-    log = getattr(jvm, "org.apache.spark.sql.delta.DeltaLog").forTable(
+    log = java_class(jvm, "org.apache.spark.sql.delta.DeltaLog").forTable(
         session._jsparkSession,  # noqa: SLF001
         str(leaf.folder),
     )
-    option = jvm.scala.Option
+    option = java_class(jvm, OPTION)
     named = option.empty() if label is None else option.apply(label)
-    seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq(files)
+    seq = java_class(jvm, PYTHON_UTILS).toSeq(files)
     return DataFrame(log.createDataFrame(leaf.snapshot, seq, False, named), session)
 
 

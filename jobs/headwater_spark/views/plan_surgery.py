@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlparse
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.storage.place import Place, is_url, place_of
+from headwater_spark.java_classes import OPTION, PYTHON_UTILS, java_class
 from headwater_spark.plans.plan_walk import (
     class_name,
     descends_from,
@@ -261,17 +262,17 @@ class ViewPlan:
         return self._class(f"{_LOGICAL}.Project")(self._seq(columns), plan)
 
     def _class(self, name: str) -> Any:
-        return getattr(self._jvm, name)
+        return java_class(self._jvm, name)
 
     def _module(self, name: str) -> Any:
-        return getattr(getattr(self._jvm, f"{name}$"), "MODULE$")
+        return getattr(java_class(self._jvm, f"{name}$"), "MODULE$")
 
     def _option(self, value: Any) -> Any:
-        option = self._jvm.scala.Option
+        option = java_class(self._jvm, OPTION)
         return option.empty() if value is None else option.apply(value)
 
     def _seq(self, values: list[Any]) -> Any:
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(values)
+        return java_class(self._jvm, PYTHON_UTILS).toSeq(values)
 
 
 def _in_order(plan: Any) -> Iterator[Any]:

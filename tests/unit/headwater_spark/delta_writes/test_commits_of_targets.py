@@ -23,6 +23,7 @@ from headwater_spark.delta_writes.delta_replace import DeltaReplace
 from headwater_spark.delta_writes.staged_append import stage_append
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
 from headwater_spark.execution.targets.user_function import APPLICATION, UserFunction
+from headwater_spark.java_classes import OPTION, PYTHON_UTILS
 
 BATCH = BatchTransaction("p.f@3", 7, '{"flow": "f"}')
 IN_SETTINGS = {
@@ -158,8 +159,8 @@ def test_the_lower_of_two_sequences(monkeypatch: pytest.MonkeyPatch):
             assert lower.of(pair) is (order.index(one) < order.index(other))
 
 
-def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
-    """A JVM whose table has the batches up to ``last``; the options it got, and the transaction that was begun."""
+def jvm_of() -> tuple[Any, dict[str, Any], Any]:
+    """A JVM with Delta; the options it got, and the transaction that was begun."""
     options_given: dict[str, Any] = {}
     jvm, begun = MagicMock(), MagicMock()
 
@@ -168,12 +169,7 @@ def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
             options_given.update(options)
         return options
 
-    def version(application: str) -> int:
-        options_given["asked"] = application
-        return last
-
-    begun.txnVersion = version
-    jvm.org.apache.spark.api.python.PythonUtils.toScalaMap = scala_map
+    setattr(jvm, PYTHON_UTILS, MagicMock(toScalaMap=scala_map))
     delta = MagicMock()
     delta.DeltaLog.forTable.return_value.startTransaction.return_value = begun
     setattr(jvm, "org.apache.spark.sql.delta.DeltaLog", delta.DeltaLog)
@@ -185,23 +181,28 @@ def jvm_of(last: int) -> tuple[Any, dict[str, Any], Any]:
 
 def test_a_staged_append(tmp_path: Path):
     """Files are written under id and number of the batch, and committed with its metadata by the same transaction."""
-    jvm, options_given, begun = jvm_of(6)
+    jvm, options_given, begun = jvm_of()
+    commit(tmp_path, transactions={"p.f@3": 6})
     rows: Any = SimpleNamespace(sparkSession=MagicMock(_jvm=jvm), _jdf=None)
     staged = stage_append(rows, tmp_path, BATCH)
     assert staged is not None
-    assert options_given == {"mergeSchema": "true", "txnAppId": "p.f@3", "txnVersion": "7", "asked": "p.f@3"}
+    assert options_given == {"mergeSchema": "true", "txnAppId": "p.f@3", "txnVersion": "7"}
+    # Another commit of the flow is a conflict, and Delta does not load the table's state to know of earlier ones.
+    begun.readTxn.return_value.addOne.assert_called_once_with("p.f@3")
+    begun.txnVersion.assert_not_called()
     begun.commitIfNeeded.assert_not_called()
-    jvm.scala.Option.apply.reset_mock()
+    getattr(jvm, OPTION).apply.reset_mock()
     staged.commit(BATCH.with_metadata(quality={"rows": 3}))
     begun.commitIfNeeded.assert_called_once()
-    said = [call.args[0] for call in jvm.scala.Option.apply.call_args_list]
+    said = [call.args[0] for call in getattr(jvm, OPTION).apply.call_args_list]
     assert '{"flow": "f", "quality": {"rows": 3}}' in said
 
 
 @pytest.mark.parametrize(("last", "staged"), [(6, True), (7, False), (8, False)])
 def test_a_batch_that_was_staged_before(tmp_path: Path, last: int, staged: bool):
     """Of a batch that the table has, or a later one, no file is written."""
-    jvm, _, begun = jvm_of(last)
+    jvm, _, begun = jvm_of()
+    commit(tmp_path, transactions={"p.f@3": last})
     rows: Any = SimpleNamespace(sparkSession=MagicMock(_jvm=jvm), _jdf=None)
     assert (stage_append(rows, tmp_path, BATCH) is not None) is staged
     begun.commitIfNeeded.assert_not_called()

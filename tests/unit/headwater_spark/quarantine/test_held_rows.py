@@ -179,7 +179,7 @@ def test_rows_that_come_back_as_they_were(columns: str, comes: bool):
 def test_how_many_rows_are_collected(memory: int, tasks: int, room: list[tuple[int, int]]):
     """A part of the driver's memory, shared by its tasks; fewer of the larger rows, at least one, and no more than Spark takes."""
     runtime = SimpleNamespace(getRuntime=lambda: SimpleNamespace(maxMemory=lambda: memory))
-    jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(Runtime=runtime)))
+    jvm = SimpleNamespace(**{"java.lang.Runtime": runtime})
     session: Any = SimpleNamespace(_jvm=jvm, sparkContext=SimpleNamespace(defaultParallelism=tasks))
     assert one_pass._room(session) == room
 

@@ -1,0 +1,67 @@
+"""Classes of the JVM, looked up once for each connection to it.
+
+Py4J asks the JVM each time for each part of a name. A part that is no class by itself (a package, a short name that
+PySpark has imported) is searched in every jar of the class path, a dozen times over.
+
+Decision 0195.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaMember
+
+PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
+OPTION = "scala.Option"
+# What PySpark calls for every column, query, function and batch; some by names that have to be searched.
+_SHORT_NAMES = {
+    "functions": "org.apache.spark.sql.functions",
+    "PythonForeachBatchHelper": "org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchHelper",
+    "PythonSQLUtils": "org.apache.spark.sql.api.python.PythonSQLUtils",
+    "PythonUtils": PYTHON_UTILS,
+    "SimplePythonFunction": "org.apache.spark.api.python.SimplePythonFunction",
+}
+_FULL_NAMES = (
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
+    "org.apache.spark.sql.classic.SparkSession",
+)
+
+
+class _KeptClass(JavaClass):  # type: ignore[misc]  # Py4J has no types
+    """A class that asks the JVM once which of its names is a method."""
+
+    def __getattr__(self, name: str) -> Any:
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
+
+
+def java_class(jvm: Any, name: str) -> Any:
+    """A class of the JVM.
+
+    Args:
+        jvm: the view of the JVM that a session has.
+        name: the class's full name; ``$`` before the name of a class within another, and behind that of a Scala object.
+
+    Returns:
+        The class. Where the JVM has none of the name, what Py4J makes of it: a package, which raises ``TypeError`` when called.
+    """
+    known = vars(jvm)
+    if name not in known:
+        answer = getattr(jvm, name)
+        if not isinstance(answer, JavaClass):
+            return answer
+        known[name] = _KeptClass(answer._fqn, jvm._gateway_client)  # noqa: SLF001 - a class is made for a connection
+    return known[name]
+
+
+def keep_classes_of_pyspark(jvm: Any) -> None:
+    """Let PySpark's own look-ups be answered without the JVM; a class that this Spark lacks is left to PySpark."""
+    for name in _FULL_NAMES:
+        java_class(jvm, name)
+    for short, name in _SHORT_NAMES.items():
+        answer = java_class(jvm, name)
+        if isinstance(answer, JavaClass):
+            vars(jvm)[short] = answer
