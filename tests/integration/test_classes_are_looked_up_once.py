@@ -1,0 +1,56 @@
+"""Classes of the JVM are looked up once: a warm update of ours sends no look-up, and PySpark's short names are not searched."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+from pyspark.sql import SparkSession
+
+from headwater_spark import java_classes
+
+SOURCE = """
+@dp.table
+@dp.expect_or_quarantine("positive", "amount > 0")
+def orders():
+    return spark.readStream.schema("id INT, amount INT").json(LANDING)
+
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", source="orders", keys=["id"], sequence_by="amount")
+
+@dp.materialized_view
+def total():
+    return spark.read.table("orders").agg(F.sum("amount").alias("amount"))
+"""
+
+
+def test_a_warm_update_looks_nothing_up(pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    """Appended, quarantined and merged rows and a view: what the first update asked for, the next ones know."""
+    case = pipeline(SOURCE)
+    case.land([{"id": 1, "amount": 1}])
+    assert case.update().state == "COMPLETED"
+    case.land([{"id": 1, "amount": 2}, {"id": 2, "amount": -1}])
+    assert case.update().state == "COMPLETED"
+    kept = vars(spark._jvm)
+    names = {*java_classes._SHORT_NAMES, *java_classes._SHORT_NAMES.values(), *java_classes._FULL_NAMES}
+    assert {name for name in names if not isinstance(kept.get(name), JavaClass)} == set()
+    looked_up: list[tuple[str, str]] = []
+
+    def record(view: type) -> None:
+        ask = view.__getattr__
+
+        def recorded(self: object, name: str) -> object:
+            looked_up.append((sys._getframe(1).f_code.co_filename, name))
+            return ask(self, name)
+
+        monkeypatch.setattr(view, "__getattr__", recorded)
+
+    record(JavaPackage)
+    record(JVMView)
+    case.land([{"id": 1, "amount": 3}, {"id": 2, "amount": -2}])
+    assert case.update().state == "COMPLETED"
+    assert (case.rows("latest"), case.rows("total")) == ([(1, 3)], [(6,)])
+    assert looked_up, "PySpark itself looks some up: nothing was recorded"
+    assert [name for file, name in looked_up if "headwater_spark" in file] == []
+    assert names & {name for _, name in looked_up} == set()
