@@ -127,6 +127,7 @@ class LakeflowSettings(_Settings):
     object_store: Any = None
     cluster: Any = None
     metastore: Any = None
+    readers: Any = None
 
     @model_validator(mode="after")
     def _no_managed_ingestion(self) -> LakeflowSettings:
@@ -152,6 +153,7 @@ _OURS = (
     "object_store",
     "cluster",
     "metastore",
+    "readers",
 )
 _SHARED = (
     "name",

@@ -36,6 +36,7 @@ _AS_THEY_ARE = (
     "object_store",
     "cluster",
     "metastore",
+    "readers",
 )
 _IDLE = {
     "edition": "every feature is there",
