@@ -24,7 +24,7 @@ from headwater_airflow.following.request import request_id
 from headwater_airflow.following.update_record import request_updates
 from headwater_demo.airflow_client import AirflowClient
 
-pytestmark = pytest.mark.timeout(540)
+pytestmark = pytest.mark.timeout(300)
 PIPELINES = ("north", "south", "west")
 SPEC = """
 name: {name}
