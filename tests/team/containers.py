@@ -58,6 +58,7 @@ class Container:
     """A running service. ``process``: its first, whose end is the end of all the others."""
 
     name: str
+    environment: Mapping[str, str]
     service: Mapping[str, Any]
     outer: subprocess.Popen[bytes]
     log: Path
@@ -78,7 +79,7 @@ class Container:
         inside = ["nsenter", "--target", str(self.process.pid), "--mount", "--uts", "--pid", "--root", "--wd"]
         return subprocess.run(
             [*inside, *command],
-            env=dict(self.process.environ()),
+            env=dict(self.environment),
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -133,17 +134,18 @@ class Stack:
         command = shlex.join([word.replace("$$", "$") for word in definition["command"]])
         script += f"\ncd /\nexec chroot {root} sh -c {shlex.quote(f'cd /opt/headwater && exec {command}')}"
         log = self.folder / "logs" / f"{name}.log"
+        environment = self._environment(service, definition)
         flags = ["--mount", "--uts", "--pid", "--fork", "--kill-child=SIGKILL", "--propagation", "private"]
         with log.open("ab") as output:
             outer = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "unshare", *flags, "sh", "-c", script],
-                env=self._environment(service, definition),
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.containers[name] = Container(name, definition, outer, log)
+        self.containers[name] = Container(name, environment, definition, outer, log)
         return self.containers[name]
 
     def wait_healthy(self, *names: str, seconds: float = 150) -> None:

@@ -154,7 +154,8 @@ def updates_of(stack: Stack, name: str, run_id: str) -> list[str]:
 def ids(stack: Stack, name: str) -> list[int]:
     """The rows of a table."""
     table = stack.volume("data") / "warehouse" / "shop" / name
-    if not (table / "_delta_log").is_dir():
+    # The folder is there before its first commit is.
+    if not any(table.glob("_delta_log/*.json")):
         return []
     return sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist())
 
