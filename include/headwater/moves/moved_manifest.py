@@ -12,7 +12,7 @@ from headwater.definitions.dataset import quarantine_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
 from headwater.moves.move_plan import Wish, renamed_flow
-from headwater.storage.place import Place, parts_below
+from headwater.storage.place import Place, located, parts_below
 
 # An empty hash, which matches no sources: these may still declare the old name.
 _NO_SOURCES = "moved"
@@ -75,7 +75,7 @@ def _write(
 def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:
     location = entry.location
     for before, after in move.folders:
-        if location is not None and str(wish.source.warehouse / location) == before:
+        if location is not None and str(located(wish.source.warehouse, location)) == before:
             location = "/".join(parts_below(wish.place(after), wish.target.warehouse))
             break
     quarantine = (

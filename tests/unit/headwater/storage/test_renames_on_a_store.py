@@ -23,6 +23,7 @@ from tests.unit.headwater.storage.test_requests import cache
 from headwater.checkpoints.table_move import refuse_old_names, unfinished_move
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import HeadwaterError
+from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.moves import stored_folders
 from headwater.moves.move_plan import Wish, plan_move
 from headwater.moves.moving import move_table
@@ -202,6 +203,24 @@ def test_a_copy_that_is_another(done, monkeypatch):
         with pytest.raises(HeadwaterError, match="not what their originals are"):
             carry_over(table, after, ours)
     assert ids(table) == rows
+
+
+def test_a_table_with_a_path_of_its_own(done, capsys):
+    """Its rows stay where they are: only its checkpoints are copied, and the new name leads to the old address."""
+    address = str(done.table("silver"))
+    datasets = tuple(
+        entry.model_copy(update={"location": address}) if entry.name == "silver" else entry
+        for entry in done.manifest.datasets
+    )
+    done.manifest = done.manifest.model_copy(update={"datasets": datasets})
+    done.store_manifest()
+    rows = ids(done.table("silver"))
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["copied"]["files"]) == (0, len(contents(done.checkpoint("purified").folder)))
+    manifest = read_manifest(done.project.state_folder / FILE_NAME)
+    assert manifest is not None
+    assert [entry.location for entry in manifest.datasets if entry.name == "purified"] == [address]
+    assert ids(done.table("silver")) == rows
 
 
 def test_a_table_on_a_disk_and_one_on_a_store(done, tmp_path, capsys):
