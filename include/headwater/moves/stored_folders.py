@@ -24,7 +24,7 @@ from headwater.storage.place import Place
 from headwater.storage.walking import copy_file, remove_files
 
 _T = TypeVar("_T")
-_AT_ONCE = 16
+_AT_ONCE, _A_REQUEST = 16, 1000
 # Bytes: what a store copies by one request, and up to which size copies are compared by content where their tags differ.
 _LARGEST, _COMPARED = 5 << 30, 65536
 # By these a reader begins: the first commit, and what stands for all commits up to one.
@@ -70,7 +70,7 @@ def carry_over(before: ObjectPath, after: ObjectPath, check: Callable[[], None])
     Args:
         before: the folder; where nothing is in it, an earlier try has ended.
         after: its new address; nothing but what an earlier try has copied may be there.
-        check: raises where the right to write is lost; called before each write.
+        check: raises where the right to write is lost; called before each copy and each request that removes.
 
     Raises:
         FileExistsError: something of somebody else's is there.
@@ -91,9 +91,10 @@ def carry_over(before: ObjectPath, after: ObjectPath, check: Callable[[], None])
         mark.unlink(missing_ok=True)
     elif _different(before, after, originals, copies):
         raise _taken(after)
-    check()
     order = sorted(originals, key=lambda name: (-_stage(name), name))
-    remove_files([before / name for name in order])
+    for start in range(0, len(order), _A_REQUEST):
+        check()
+        remove_files([before / name for name in order[start : start + _A_REQUEST]])
 
 
 def _copy(
