@@ -54,10 +54,11 @@ class Machine:
         self.log, self.folder, self.cache = root / f"{name}.log", folder, root / name
 
     @contextmanager
-    def driver(self) -> Iterator[subprocess.Popen[str]]:
-        """A driver that waits for the lease as a scheduled run does."""
+    def driver(self, *verb: str) -> Iterator[subprocess.Popen[str]]:
+        """A driver that waits for the lease as a scheduled run does, or that of another verb, which does not wait."""
         roots = ["--storage=s3://lake/storage", "--warehouse=s3://lake/warehouse", "--json"]
-        argv = [sys.executable, "-m", "headwater", "run", str(self.folder), f"--request-id={self.cache.name}"]
+        scheduled = ("run", str(self.folder), f"--request-id={self.cache.name}")
+        argv = [sys.executable, "-m", "headwater", *(verb or scheduled)]
         shared = Path(os.environ.get("HEADWATER_CACHE") or Path.home() / ".cache" / "headwater")
         self.cache.mkdir(exist_ok=True)
         for name in ("jars", "classes"):
@@ -154,3 +155,53 @@ def test_it_writes_nothing_when_it_wakes(store: StoreServer, tmp_path: Path):
         and record["origin"]["batch_id"] is not None
     ]
     assert batches == [0]
+
+
+HELD = """
+from pyspark import pipelines as dp
+
+@dp.table
+@dp.expect_or_quarantine("positive", "amount > 0")
+def orders():
+    return spark.readStream.format("json").schema("id long, amount long").load("LANDING")
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_frozen_replay_writes_nothing_when_it_wakes(store: StoreServer, tmp_path: Path):
+    """Frozen after its last look at the lease, while it writes rows that it has yet to commit; another machine replays them
+    meanwhile. Delta refuses its commit, and each row is in the table once.
+    """
+    folder, landing = tmp_path / "shop", tmp_path / "landing"
+    (folder / "transformations").mkdir(parents=True)
+    landing.mkdir()
+    (folder / "pipeline.yml").write_text(SPEC)
+    source = folder / "transformations" / "tables.py"
+    source.write_text(HELD.replace("LANDING", str(landing)))
+    rows = [{"id": i, "amount": i % 2 - 1} for i in range(20)]
+    (landing / "1.json").write_text("\n".join(map(json.dumps, [*rows, {"id": 20, "amount": 1}])))
+    first, second = Machine(tmp_path, "first", folder), Machine(tmp_path, "second", folder)
+    with first.driver() as update:
+        assert ended(update, first)["state"] == "COMPLETED"
+    source.write_text(source.read_text().replace("amount > 0", "amount > -9"))
+    verb = ("quarantine", "replay", str(folder), "orders")
+    known = len(store.requests())
+    with first.driver(*verb) as frozen:
+        ends = time.monotonic() + 180
+        while not any(
+            method == "PUT" and "/shop/orders/part-" in path for method, path in store.requests()[known:]
+        ):
+            assert frozen.poll() is None, first.log.read_text()[-4000:]
+            assert time.monotonic() < ends, first.log.read_text()[-4000:]
+            time.sleep(0.01)
+        os.killpg(frozen.pid, signal.SIGSTOP)
+        time.sleep(62)
+        with second.driver(*verb) as other:
+            report = ended(other, second)
+        assert [flow["replayed"] for flow in report["flows"]] == [20], report
+        assert sorted(row["id"] for row in rows_of("orders")) == list(range(21))
+        os.killpg(frozen.pid, signal.SIGCONT)
+        report = ended(frozen, first)
+    assert report["error"]["condition"] in ("FLOW_INTERRUPTED", "LEASE_LOST"), report
+    assert sorted(row["id"] for row in rows_of("orders")) == list(range(21))
+    assert {row["_status"] for row in rows_of("orders_quarantine")} == {"replayed"}

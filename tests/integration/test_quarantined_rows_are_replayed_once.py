@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import replay_quarantine
 from headwater.commands.command_line import main
+from headwater.errors import LeaseLost
+from headwater.graph.pipeline_project import PipelineProject
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
-from headwater_spark.delta_writes.staged_append import StagedAppend
+from headwater_spark.delta_writes.staged_append import StagedAppend, stage_append
+from headwater_spark.replays.replay_marks import ReplayMarks
 
 SOURCE = """
 @dp.table
@@ -156,6 +161,71 @@ def test_a_replay_that_is_killed(landed, monkeypatch):
     assert case.rows("orders") == [("mon", 1, 5), ("mon", 2, 6)]
 
 
+class Turns:
+    """A lease as on a store: the next replay gets it a minute after the last one stood still, which learns of it at its next look."""
+
+    holder: object = None
+
+    @contextmanager
+    def next(self, *_: Any, **__: Any) -> Iterator[Any]:
+        """In place of ``PipelineProject.lease``."""
+        mine = self.holder = object()
+
+        def check() -> None:
+            if self.holder is not mine:
+                raise LeaseLost("The lease was taken from it.")
+
+        yield SimpleNamespace(check=check)
+
+
+def test_a_replay_that_stood_still(pipeline, monkeypatch):
+    """Before its marks, before its commit, and in the middle of that: another one replays the row meanwhile, and it comes once."""
+    case = pipeline(NORTH)
+    case.land([{"id": number, "amount": -1} for number in range(3)], "north")
+    assert case.update().state == "COMPLETED"
+    case.rewrite(NORTH.replace("amount > 0", "amount <> 0"))
+    held = {row["row"]["id"]: row["id"] for row in ran(case, "show", "orders")[1]["rows"]}
+    monkeypatch.setattr(PipelineProject, "lease", Turns().next)
+    mark, write = ReplayMarks.mark, DeltaAppend.write
+
+    def meanwhile() -> None:
+        patched.undo()
+        code, answer = ran(case, "replay", "orders", "--id", held[number])
+        assert (code, answer["flows"][0]["replayed"]) == (0, 1), answer
+
+    def before_marks(*arguments: Any) -> int:
+        meanwhile()
+        return mark(*arguments)
+
+    def before_commit(*arguments: Any) -> None:
+        meanwhile()
+        write(*arguments)
+
+    def in_its_commit(target: DeltaAppend, rows: Any, transaction: BatchTransaction) -> None:
+        staged = stage_append(rows, target.table, transaction)
+        assert staged is not None
+        meanwhile()
+        staged.commit(transaction)
+
+    moments = (
+        (ReplayMarks, "mark", before_marks),
+        (DeltaAppend, "write", before_commit),
+        (DeltaAppend, "write", in_its_commit),
+    )
+    ended = []
+    for number, (owner, name, standing) in enumerate(moments):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, standing)
+            code, answer = ran(case, "replay", "orders", "--id", held[number])
+        ended.append((code, answer.get("error", {}).get("condition")))
+        # What is left of its marks is settled by the next one, which finds nothing to do.
+        ended.append(ran(case, "replay", "orders", "--id", held[number])[1]["flows"])
+    assert case.rows("orders", "id", "1") == [(0,), (1,), (2,)]
+    assert [row["status"] for row in ran(case, "show", "orders")[1]["rows"]] == ["replayed"] * 3
+    lost = (3, "LEASE_LOST")
+    assert ended == [lost, [], lost, [], (1, "FLOW_INTERRUPTED"), []]
+
+
 LINE = """
 @dp.table
 @dp.expect_or_quarantine("whole", "_corrupt_record IS NULL")
@@ -176,13 +246,14 @@ def test_a_malformed_line_stays_malformed(pipeline):
     assert ran(case, "replay", "lines", "--rule", "hole")[0] == 2
 
 
-TWO = """
+NORTH = """
 dp.create_streaming_table("orders", expect_all_or_quarantine={"positive": "amount > 0"})
 
 @dp.append_flow(target="orders", name="north")
 def north():
     return spark.readStream.schema("id INT, amount INT").json(LANDING + "/north")
-
+"""
+TWO = f"""{NORTH}
 @dp.append_flow(target="orders", name="south")
 def south():
     return spark.readStream.schema("id INT, amount INT").json(LANDING + "/south")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import traceback
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ from pyspark.sql import SparkSession
 from tests.object_stores import StoreServer, store_server
 from tests.pipeline_case import PipelineCase
 
+import run_backfill
 from headwater.errors import HeadwaterError
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.file_listing import file_paths
@@ -58,6 +60,7 @@ def cells():
 @dp.table
 def plain():
     rows = spark.readStream.schema("id INT, day STRING").json(f"{LAKE}/plain")
+    rows = rows.withColumn("at", F.expr("make_date(2026, 1, int(day))"))
     return rows.withColumn("file", F.col("_metadata.file_path"))
 
 @dp.table
@@ -131,7 +134,7 @@ def drive() -> None:
     server = StoreServer(endpoint, Path(log), None)  # type: ignore[arg-type]  # it is not this process's own
     spec = f"  lake: s3://raw\nobject_store:\n  endpoint: {endpoint}\n  region: us-east-1\n"
     folders = PipelineCase(Path(root) / "folders", SOURCE, {"transformations/by_sql.sql": SQL}, spec)
-    for part in (first, second, third):
+    for part in (first, second, filled_again, third):
         print(part.__name__, time.monotonic(), flush=True)
         part(folders, server)
     stored = PipelineCase(Path(root) / "stored", ON_S3, {}, spec)
@@ -280,6 +283,42 @@ def second(case: PipelineCase, _: StoreServer) -> None:
     same(sorted(states), ["ingested", "ingested", "superseded"])
 
 
+def filled_again(case: PipelineCase, _: StoreServer) -> None:
+    """Backfills take the files that the streams have read: a file that was not read is left out, or the range is refused."""
+    new, late = "plain/day=1/x y ü%41:new.json", "grown/day=2026-01-02/late.json"
+    put(new, [{"id": 7}])
+    put(late, [{"id": 22, "name": "late"}])
+    mended = SOURCE.replace('rows.withColumn("at"', 'rows.withColumn("id", F.col("id") * 10).withColumn("at"')
+    case.rewrite(mended)
+    first_days = ("--tables", "plain", "--column", "at", "--from", "2026-01-01", "--to", "2026-01-03")
+    code, answer = case.call(run_backfill.main, *first_days)
+    same((code, [(part["output_rows"], part["replaced_rows"]) for part in answer["flows"]]), (0, [(2, 2)]))
+    same(rows(case, "plain", "id", "day"), [(10, "1"), (20, "2"), (3, "3")])
+    second_day = ("--tables", "grown", "--column", "day", "--from", "2026-01-02", "--to", "2026-01-03")
+    code, answer = case.call(run_backfill.main, *second_day)
+    same((code, answer["error"]["condition"]), (3, "RANGE_NOT_READ_YET"))
+    same(case.update().state, "COMPLETED")
+    code, answer = case.call(run_backfill.main, *second_day)
+    same((code, [(part["output_rows"], part["replaced_rows"]) for part in answer["flows"]]), (0, [(2, 2)]))
+    same([i for (i,) in rows(case, "grown", "id")], [1, 2, 22, 3, 4])
+    at = datetime.fromtimestamp(place_of(f"s3://raw/{new}").stat().st_mtime, UTC)
+    times = (
+        "--range",
+        "file-time",
+        "--from",
+        at.isoformat(),
+        "--to",
+        (at + timedelta(seconds=1)).isoformat(),
+    )
+    code, answer = case.call(run_backfill.main, "--tables", "plain", *times)
+    same((code, answer["error"]["condition"]), (3, "RANGE_ALREADY_WRITTEN"))
+    code, answer = case.call(
+        run_backfill.main, "--tables", "plain", *times, "--mode", "merge", "--keys", "file"
+    )
+    same((code, [part["input_rows"] for part in answer["flows"]]), (0, [1]))
+    same(rows(case, "plain", "id", "day"), [(10, "1"), (20, "2"), (3, "3"), (70, "1")])
+
+
 def third(case: PipelineCase, server: StoreServer) -> None:
     """Without news no JVM is needed; one listing for each source says so."""
     with server.counted() as requests:
@@ -319,10 +358,10 @@ def listings(session: SparkSession) -> None:
 def both_on_s3(case: PipelineCase) -> None:
     """Storage and warehouse on S3 as well: the same rows, and a new column."""
     same(case.update().state, "COMPLETED")
-    same(sorted(row[0] for row in rows(case, "grown", "id")), [2, 3, 4, 100])
+    same(sorted(row[0] for row in rows(case, "grown", "id")), [2, 3, 4, 22, 100])
     put("grown/e.json", [{"id": 5, "last": True}])
     same(case.update().state, "COMPLETED")
-    same(sorted(row[0] for row in rows(case, "grown", "id")), [2, 3, 4, 5, 100])
+    same(sorted(row[0] for row in rows(case, "grown", "id")), [2, 3, 4, 5, 22, 100])
     same([value for (value,) in rows(case, "grown", "last") if value is not None], [True])
     same(has_news(case.project()).moved, False)
 

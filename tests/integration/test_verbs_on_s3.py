@@ -1,4 +1,4 @@
-"""Backfills, replays, readers of changes, maintenance and drops leave what an oracle says where all lies on S3 (moto answers)."""
+"""Backfills, replays, readers of changes, maintenance, drops and renames leave what an oracle says where all lies on S3 (moto answers)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from headwater.change_feed.consumer import ChangeConsumer
 from headwater.change_feed.reading import arrow_table
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.commands.command_line import main
+from headwater.moves.stored_folders import contents
 from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
 from headwater_spark.backfills import table_backfill
@@ -62,7 +63,9 @@ SECOND = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 
 
 def test_all_verbs_on_s3(tmp_path: Path):
-    """One pipeline: a killed backfill is put right, rows are replayed, history is loaded, batches are counted, files go, a table goes."""
+    """One pipeline: a killed backfill is put right, rows are replayed, history is loaded, batches are counted, files go, a table goes, and
+    one gets another name.
+    """
     with store_server() as server:
         server.make_bucket("lake")
         done = subprocess.run(
@@ -143,7 +146,7 @@ def drive() -> None:
     case.updated(*LIVE)
     case.check_orders()
     assert [changes.snapshot for changes in case.read_changes()] == [True]
-    for step in (put_right, replayed, history, counted_again, kept, dropped):
+    for step in (put_right, replayed, history, counted_again, kept, dropped, renamed):
         print(f"{time.monotonic() - started:.0f} s: {step.__name__}", flush=True)
         step(case)
     print(f"{time.monotonic() - started:.0f} s", flush=True)
@@ -231,3 +234,17 @@ def dropped(case: Orders) -> None:
     assert not any(about.st_size for _, about in files_below(case.table("copied")))
     assert case.checkpoint("copied").epochs() == []
     case.check()
+
+
+def renamed(case: StoredCase) -> None:
+    """A table goes to another address with its quarantine, and its stream goes on from where it stood."""
+    code, answer = case.call(main, "orders", "sales", "--yes", verb=["rename"])
+    assert (code, answer["copied"]["files"] > 20) == (0, True), answer
+    left = [case.table("orders"), case.table("orders_quarantine"), case.checkpoint("orders").folder]
+    assert [contents(folder) for folder in left] == [{}, {}, {}]
+    case.rewrite(TOLERANT[: TOLERANT.index("\n@dp.table\ndef copied")].replace("orders", "sales"))
+    case.lands(3, (11, 1, 110))
+    case.updated()
+    assert case.rows("sales", "id, tax") == sorted((i, tax) for i, (_, tax) in case.oracle.items())
+    assert len(case.rows("sales_quarantine", "id", "1")) == 1
+    assert sum(tax for _, tax in case.rows("by_day")) == sum(tax for _, tax in case.oracle.values())

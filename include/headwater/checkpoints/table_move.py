@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
 from headwater.checkpoints.rights import not_readable
 from headwater.files.atomic_files import write_atomically
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
+from headwater.storage.walking import contents_below
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,6 @@ class TableMove:
     flows: Mapping[str, str]
     names: Mapping[str, tuple[str, str]]
     last_batches: Mapping[str, tuple[int, int, Any]]
-
-    @property
-    def journals(self) -> tuple[AnyPlace, ...]:
-        """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
-        states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
-        return tuple(journal_file(Path(folder)) for folder in states)
 
     @property
     def within(self) -> bool:
@@ -113,17 +108,17 @@ def refuse_unfinished(state_folder: AnyPlace) -> None:
         )
 
 
-def write_journals(move: TableMove) -> None:
+def write_journals(move: TableMove, files: Iterable[AnyPlace]) -> None:
     """Write the move down in both pipelines, durably."""
     text = json.dumps(move.as_dict(), indent=1) + "\n"
-    for file in move.journals:
+    for file in files:
         write_atomically(file, text)
 
 
-def mark_old_name(move: TableMove) -> None:
-    """Leave at the old name where the table is now."""
+def mark_old_name(move: TableMove, state_folder: AnyPlace) -> None:
+    """Leave at the old name, in the folder of the pipeline that had it, where the table is now."""
     where = {"moved_to": move.target.dataset, "pipeline": move.target.pipeline, "move": move.move_id}
-    file = mark_file(Path(move.source.state_folder), move.source.dataset)
+    file = mark_file(state_folder, move.source.dataset)
     write_atomically(file, json.dumps(where, indent=1) + "\n")
 
 
@@ -151,5 +146,7 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
 
 
 def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
-    """Whether nothing lies in a folder, but for what a move left there."""
+    """Whether nothing lies in a folder, but for what a move left there, and for marks of folders on a store."""
+    if isinstance(folder, ObjectPath):
+        return all(file.parent == folder and file.name in names for file, _ in contents_below(folder))
     return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))

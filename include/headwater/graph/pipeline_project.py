@@ -30,7 +30,7 @@ from headwater.runtime.masters import python_settings
 from headwater.runtime.object_store import session_conf, unsupported
 from headwater.storage.access import ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, is_url, local_only, place_of
+from headwater.storage.place import Place, is_url, place_of
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = (
@@ -134,11 +134,6 @@ class PipelineProject:
             return any(_S3_TEXT.search(path.read_bytes()) for path in self._code_files())
         except InvalidSpec:  # whoever runs the sources reports it
             return False
-
-    def refuse_on_a_store(self, what: str) -> None:
-        """Raise NotOnAStore of ``what`` (a sentence's subject) where storage or warehouse lie on an object store."""
-        for root in (self.storage, self.warehouse):
-            local_only(root, what)
 
     @contextmanager
     def lease(self, holder: str, *, wait: timedelta = timedelta(0), moving: bool = False) -> Iterator[Lease]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.pending_replacement import pending_replacements
-from headwater.checkpoints.table_move import Place, TableMove, is_free, unfinished_move
+from headwater.checkpoints.table_move import Place, TableMove, is_free, journal_file, unfinished_move
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
 from headwater.delta_log.table_history import table_exists
@@ -23,20 +23,26 @@ from headwater.graph.change_targets import hydration_name
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_places import refuse_around_tables
+from headwater.moves.stored_folders import is_there, weighed
 from headwater.quarantine.table import is_quarantine
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
-from headwater.storage.place import is_below, local_only
+from headwater.storage.place import is_below, near
 
 _ROOTS = ("checkpoints", "snapshots")
 
 
 @dataclass(frozen=True)
 class MovePlan:
-    """A move and its description. ``resumed``: an earlier run began it; ``readers``: streams that go on."""
+    """A move and its description. ``resumed``: an earlier run began it; ``readers``: streams that go on.
+
+    ``copied``: of each folder on a store, how many objects are copied, and their bytes.
+    """
 
     move: TableMove
     readers: tuple[str, ...] = ()
     resumed: bool = False
+    copied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -48,6 +54,10 @@ class MovePlan:
             "folders": [list(pair) for pair in move.folders],
             "readers": list(self.readers),
             "resumed": self.resumed,
+            "copied": {
+                "files": sum(files for files, _ in self.copied.values()),
+                "size": sum(size for _, size in self.copied.values()),
+            },
         }
 
     def __str__(self) -> str:
@@ -57,10 +67,15 @@ class MovePlan:
         steps = [
             *(f"flow {before} becomes {after}" for before, after in move.flows.items() if before != after),
             "copy the live checkpoint of each flow",
-            *(f"rename {before} to {after}" for before, after in move.folders),
+            *(self._step(before, after) for before, after in move.folders),
         ]
         lines = [head, *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
         lines.append("  lost: no rows\n  doubled: no rows")
+        if self.copied:
+            size = sum(size for _, size in self.copied.values())
+            lines.append(
+                f"  A store has no rename: {size} bytes are copied. Until it is done, updates are refused (MOVE_UNFINISHED)."
+            )
         if self.resumed:
             lines.append("  An earlier run began this and did not end it.")
         if self.readers:
@@ -68,6 +83,14 @@ class MovePlan:
                 f"  Streams into {', '.join(self.readers)} read it: they go on from where they stand, under the new name."
             )
         return "\n".join(lines)
+
+    def _step(self, before: str, after: str) -> str:
+        if before not in self.copied:
+            return f"rename {before} to {after}"
+        files, size = self.copied[before]
+        return (
+            f"copy {before} to {after}: {files} files, {size} bytes; compare the copies, and remove {before}"
+        )
 
 
 @dataclass(frozen=True)
@@ -80,8 +103,18 @@ class Wish:
     new: str
     command: str
 
+    @property
+    def journals(self) -> tuple[AnyPlace, ...]:
+        """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
+        states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
+        return tuple(journal_file(folder) for folder in states)
 
-_WHAT = "Moving or renaming a table"
+    def place(self, text: str) -> AnyPlace:
+        """A place of the move as it is written down, reached by the settings of the pipelines."""
+        sides = (self.source, self.target)
+        roots = [root for side in sides for root in (side.storage, side.warehouse)]
+        root = next((root for root in roots if f"{text}/".startswith(f"{root}/")), self.source.storage)
+        return near(root, text)
 
 
 def plan_move(wish: Wish) -> MovePlan:
@@ -94,11 +127,9 @@ def plan_move(wish: Wish) -> MovePlan:
         TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
     """
-    for side in (wish.source, wish.target):
-        side.refuse_on_a_store(_WHAT)
     begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
     if begun is not None and _is_the_same(begun, wish):
-        return MovePlan(begun, resumed=True)
+        return MovePlan(begun, resumed=True, copied=_copied(wish, begun.folders))
     manifest = read_manifest(wish.source.state_folder / FILE_NAME)
     entry = (
         next((item for item in manifest.datasets if item.name == wish.dataset), None) if manifest else None
@@ -130,7 +161,13 @@ def plan_move(wish: Wish) -> MovePlan:
             where=entry.defined_at,
             remedy="Take private=True away and run an update first; or move its readers with it.",
         )
-    return MovePlan(_move(wish, new, folders), readers)
+    move = _move(wish, new, folders)
+    return MovePlan(move, readers, copied=_copied(wish, move.folders))
+
+
+def _copied(wish: Wish, folders: Iterable[tuple[str, str]]) -> dict[str, tuple[int, int]]:
+    sizes = {before: weighed(wish.place(before)) for before, _ in folders}
+    return {before: size for before, size in sizes.items() if size is not None}
 
 
 def _is_the_same(move: TableMove, wish: Wish) -> bool:
@@ -189,7 +226,7 @@ def flow_folders(state_folder: AnyPlace, dataset: str, root: str = "checkpoints"
     """The flows of a table that have a folder, also those that the sources no longer define."""
     folder = state_folder / root / dataset
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [FlowCheckpoint(path) for path in folders]
+    return [FlowCheckpoint(path) for path in folders if is_there(path)]
 
 
 def renamed_flow(flow: str, dataset: str, new: str) -> str:
@@ -215,7 +252,7 @@ def _folders(
         if is_quarantine(kept_out := tables[0] / quarantine_folder(old)):
             pairs.append((kept_out, tables[1] / quarantine_folder(now)))
         pairs.append((tables[0] / old, tables[1] / now))
-    yield from ((before, after) for before, after in pairs if before.exists() and before != after)
+    yield from ((before, after) for before, after in pairs if is_there(before) and before != after)
 
 
 def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[str, str] | None:
@@ -231,7 +268,7 @@ def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[s
 
 
 def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> None:
-    taken = next((after for _, after in folders if after.exists()), None)
+    taken = next((after for _, after in folders if is_there(after)), None)
     for root in _ROOTS:
         folder = wish.target.state_folder / root / new
         taken = taken or (None if is_free(folder) else folder)
@@ -252,14 +289,21 @@ def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], 
                 where=outer,
                 remedy="Choose another name or schema.",
             )
-        here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
-        if local_only(here, _WHAT).stat().st_dev != local_only(there, _WHAT).stat().st_dev:
+        if not _is_near(before, after):
             raise RefusedForSafety(
-                f"{before} and {there} are on different file systems: the folder could not be renamed in one step.",
+                f"{before} and {after} are on different file systems: the folder could not be renamed in one step.",
                 where=before,
-                remedy="Keep the storage and the warehouse of both pipelines on one file system "
+                remedy="Keep the storage and the warehouse of both pipelines on one file system, or on stores "
                 "(headwater move ... --storage, --warehouse).",
             )
+
+
+def _is_near(before: AnyPlace, after: AnyPlace) -> bool:
+    """Whether a folder can get its new place: by a rename on one file system, or by a copy between addresses of stores."""
+    if isinstance(before, ObjectPath) or isinstance(after, ObjectPath):
+        return isinstance(before, ObjectPath) and isinstance(after, ObjectPath)
+    here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
+    return here.stat().st_dev == there.stat().st_dev
 
 
 def _readers(manifest: Manifest, dataset: str) -> tuple[str, ...]:

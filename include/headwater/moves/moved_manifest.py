@@ -6,14 +6,13 @@ They no longer match the sources: the next update resolves the graph again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
 from headwater.moves.move_plan import Wish, renamed_flow
-from headwater.storage.place import Place, local_only
+from headwater.storage.place import Place, located, parts_below
 
 # An empty hash, which matches no sources: these may still declare the old name.
 _NO_SOURCES = "moved"
@@ -21,7 +20,7 @@ _NO_SOURCES = "moved"
 
 def rewrite_manifests(move: TableMove, wish: Wish) -> None:
     """Write the new name, or the table's new pipeline, into the stored manifests; done twice, it changes nothing more."""
-    source_file = Path(move.source.state_folder) / FILE_NAME
+    source_file = wish.source.state_folder / FILE_NAME
     source = read_manifest(source_file)
     if source is None:
         return
@@ -35,7 +34,7 @@ def rewrite_manifests(move: TableMove, wish: Wish) -> None:
         others = (_renamed(flow, move, table) for flow in source.flows)
         _write(source_file, source, datasets, tuple(others))
         return
-    target_file = Path(move.target.state_folder) / FILE_NAME
+    target_file = wish.target.state_folder / FILE_NAME
     target = read_manifest(target_file) or _empty(source, wish)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
@@ -76,8 +75,8 @@ def _write(
 def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:
     location = entry.location
     for before, after in move.folders:
-        if location is not None and str(wish.source.warehouse / location) == before:
-            location = str(Path(after).relative_to(local_only(wish.target.warehouse, "Moving a table")))
+        if location is not None and str(located(wish.source.warehouse, location)) == before:
+            location = "/".join(parts_below(wish.place(after), wish.target.warehouse))
             break
     quarantine = (
         quarantine_folder(location) if entry.quarantine and location is not None else entry.quarantine

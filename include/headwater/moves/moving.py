@@ -1,7 +1,8 @@
-"""Carrying out a rename or a move of a table: every step is one rename or one file, and can be repeated.
+"""Carrying out a rename or a move of a table: every step is one folder or one file, and can be repeated.
 
 The order is: copies of the checkpoints; the journal, from which on nobody else writes; the names that commits go on to
-carry; the folders; the mark at the old name; what is recorded. A crash between any two is ended by the same command.
+carry; the folders; the mark at the old name; what is recorded. A crash between any two is ended by the same command. A
+folder on a disk is renamed; one on a store is copied, compared and removed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
 from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
 from headwater.moves.moved_manifest import rewrite_manifests
+from headwater.moves.stored_folders import carry_over
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place, local_only
 
 Step = Callable[[], None]
 
@@ -37,11 +41,17 @@ def move_table(wish: Wish) -> MovePlan:
     """
     projects = {project.state_folder: project for project in (wish.target, wish.source)}
     with ExitStack() as stack:
-        for project in projects.values():
-            stack.enter_context(project.lease(f"move-{uuid.uuid4()}", moving=True))
+        holder = f"move-{uuid.uuid4()}"
+        leases = [stack.enter_context(each.lease(holder, moving=True)) for each in projects.values()]
+
+        def check() -> None:
+            for lease in leases:
+                lease.check()
+
         # Only now nothing moves any more.
         plan = plan_move(wish)
-        for step in steps(plan, wish):
+        for step in steps(plan, wish, check):
+            check()
             try:
                 step()
             except OSError as error:
@@ -57,34 +67,32 @@ def move_table(wish: Wish) -> MovePlan:
     return plan
 
 
-def steps(plan: MovePlan, wish: Wish) -> Iterator[Step]:
-    """The steps, in their order; each may be done twice."""
+def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
+    """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     move = plan.move
     if not plan.resumed:
-        yield lambda: _copy(move)
-        yield lambda: write_journals(move)
-    yield lambda: _keep_names(move)
+        yield lambda: _copy(move, wish.source.state_folder)
+        yield lambda: write_journals(move, wish.journals)
+    yield lambda: _keep_names(move, wish.target.state_folder)
     for before, after in move.folders:
-        yield lambda before=before, after=after: _rename(Path(before), Path(after))  # type: ignore[misc]
-    yield lambda: _forget(move)
-    yield lambda: mark_old_name(move)
+        yield lambda before=before, after=after: _rename(wish.place(before), wish.place(after), check)  # type: ignore[misc]
+    yield lambda: _forget(move, wish.source.state_folder)
+    yield lambda: mark_old_name(move, wish.source.state_folder)
     yield lambda: rewrite_manifests(move, wish)
     yield lambda: _record(move, wish.target)
     if not move.within:
         yield lambda: _tell(move, wish.source)
     # The source's first: where the target's is left, the same command ends it.
-    for journal in reversed(move.journals):
+    for journal in reversed(wish.journals):
         yield lambda journal=journal: journal.unlink(missing_ok=True)  # type: ignore[misc]
 
 
-def _copy(move: TableMove) -> None:
-    state = Path(move.source.state_folder)
+def _copy(move: TableMove, state: Place) -> None:
     for checkpoint in flow_folders(state, move.source.dataset):
         take_snapshot(state, checkpoint, reason=f"before it became {move.target.dataset}")
 
 
-def _keep_names(move: TableMove) -> None:
-    state = Path(move.target.state_folder)
+def _keep_names(move: TableMove, state: Place) -> None:
     own = {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
     others = {key: names for key, names in former_names(state).items() if key not in own}
     identities = {f"{move.target.dataset}/{flow}": FlowIdentity(*names) for flow, names in move.names.items()}
@@ -93,7 +101,11 @@ def _keep_names(move: TableMove) -> None:
     mark_file(state, move.target.dataset).unlink(missing_ok=True)
 
 
-def _rename(before: Path, after: Path) -> None:
+def _rename(before: Place, after: Place, check: Step) -> None:
+    if isinstance(before, ObjectPath) and isinstance(after, ObjectPath):
+        carry_over(before, after, check)
+        return
+    before, after = local_only(before, "This rename"), local_only(after, "This rename")
     if not before.exists():
         return  # an earlier run has done it
     after.parent.mkdir(parents=True, exist_ok=True)
@@ -105,9 +117,8 @@ def _rename(before: Path, after: Path) -> None:
     sync_folder(before.parent)
 
 
-def _forget(move: TableMove) -> None:
+def _forget(move: TableMove, state: Place) -> None:
     """The old name has no former ones any more."""
-    state = Path(move.source.state_folder)
     old = {f"{move.source.dataset}/{flow}" for flow in move.flows}
     if move.within:
         old -= {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
@@ -116,7 +127,7 @@ def _forget(move: TableMove) -> None:
         write_atomically(names_file(state), as_text({k: v for k, v in names.items() if k not in old}))
     for root in ("checkpoints", "snapshots"):
         folder = state / root / move.source.dataset
-        if folder.is_dir() and not any(folder.iterdir()):
+        if isinstance(folder, Path) and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
 

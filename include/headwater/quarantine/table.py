@@ -113,9 +113,9 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
         c.STATUS_AT: f"to_timestamp({literal(datetime.now(UTC).isoformat())})",
         c.STATUS_REASON: literal(reason),
     }
-    return int(
-        delta_table(table).update(predicate=f"{c.ID} IN ({which})", updates=updates)["num_updated_rows"]
-    )
+    # A row that is replayed meanwhile stays what it is then.
+    still = f"{c.ID} IN ({which}) AND {c.STATUS} = {literal(RowStatus.HELD)}"
+    return int(delta_table(table).update(predicate=still, updates=updates)["num_updated_rows"])
 
 
 def literal(value: str) -> str:

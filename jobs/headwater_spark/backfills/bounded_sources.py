@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from headwater.backfills.conditions import BackfillNotPossible, RangeNotReadYet
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.registry import Registry
-from headwater.storage.place import Place, of_spark
+from headwater.storage.place import Place, is_url, of_spark
 from headwater_spark.backfills.source_limits import (
     SUBSCRIPTIONS,
     DeltaLimit,
@@ -146,8 +146,8 @@ class BoundedSources:
         return Moved(request.path)
 
     def _files_limit(self, request: SourceRequest) -> FilesLimit:
-        path = _local(request.path or "")
-        return self._limit(FilesLimit, lambda each: _local(each.path) == path, path)
+        path = _folder(request.path or "")
+        return self._limit(FilesLimit, lambda each: _folder(each.path) == path, path)
 
     def _limit(self, kind: type[_L], matches: Callable[[_L], bool], name: str) -> _L:
         limit = next((each for each in self._limits if isinstance(each, kind) and matches(each)), None)
@@ -178,11 +178,13 @@ def _unseen(frame: DataFrame, limit: FilesLimit) -> list[str]:
     """The files of a frame that the limit does not include, as Spark names them."""
     if limit.seen is None:
         return []
-    return sorted(uri for uri in input_files(frame) if _local(uri) not in limit.seen)
+    return sorted(uri for uri in input_files(frame) if _file(uri) not in limit.seen)
 
 
-def _spellings(uri: str) -> tuple[str, str]:
-    """A file's URI with one slash and with three: Spark uses both."""
+def _spellings(uri: str) -> tuple[str, ...]:
+    """A file's URI as rows of Spark's may have it: of a disk with one slash and with three, of a store as it is."""
+    if is_url(uri):
+        return (uri,)
     bare = uri.removeprefix("file:").lstrip("/")
     return f"file:/{bare}", f"file:///{bare}"
 
@@ -202,6 +204,12 @@ def _unlimited(name: str) -> BackfillNotPossible:
     )
 
 
-def _local(path: str) -> str:
+def _folder(path: str) -> str:
+    """A source's path as a limit and a read may both have it."""
     url = urlparse(path)
     return (unquote(url.path) if url.scheme == "file" else path).rstrip("/")
+
+
+def _file(uri: str) -> str:
+    """The path or the address of a file that Spark names by its URI, as the log of a file source has it."""
+    return unquote(uri) if is_url(uri) else _folder(uri)

@@ -20,7 +20,7 @@ from headwater.doctor.start_facts import flow_start
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, of_spark
 from headwater_spark.backfills.bounded_sources import BoundedSources
-from headwater_spark.backfills.source_limits import Limit, chosen_part, read_so_far
+from headwater_spark.backfills.source_limits import Limit, chosen_part, read_again, read_so_far
 from headwater_spark.backfills.source_overlap import check_overlap
 from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import in_own_session
@@ -71,11 +71,14 @@ def judged_rows(
     bounded = BoundedSources(evaluation, limits)
     with run.settings():
         evaluation.session.substitutes = bounded
+        # Files that the stream has read are examined once more: a start examines the new ones only.
+        evaluation.cloud.again[run.name] = read_again(limits)
         try:
             # All rows, even of a flow that recomputes only a part of its table: the range is the part.
             frame = run.rows(whole=True)
         finally:
             evaluation.session.substitutes = None
+            del evaluation.cloud.again[run.name]
         frame = frame if condition is None else frame.where(condition)
         marked = in_own_session(mark_rows(with_source(frame), rules))
         with judged_batch(marked, rules, run.table) as (judged, quality):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,9 @@ from headwater.backfills.live_position import LivePosition, delta_end
 from headwater.checkpoints.offsets import files_seen
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import head_version
+from headwater.metrics.file_listing import file_paths
 from headwater.preflight.flow_start import FlowStart, StreamSource
-from headwater.storage.place import Place, is_s3
+from headwater.storage.place import Place
 
 _KIND_OF = {
     RangeKind.VERSION: (SourceKind.DELTA, SourceKind.DATASET),
@@ -47,7 +49,7 @@ class KafkaLimit:
 
 @dataclass(frozen=True)
 class FilesLimit:
-    """Files of a folder. ``seen``: only these; None for all. ``after``, ``before``: bounds of the modification time."""
+    """Files of a folder, or below an address of S3. ``seen``: only these paths or addresses; None for all. ``after``, ``before``: bounds of the modification time."""
 
     path: str
     seen: frozenset[str] | None = None
@@ -94,7 +96,7 @@ def chosen_part(chosen: BackfillRange, start: FlowStart) -> tuple[Limit, ...]:
         return (_delta(source, source.table, chosen.start, chosen.end),)
     if source.kind is SourceKind.KAFKA:
         return (KafkaLimit(_topics(source), json.dumps(chosen.start), json.dumps(chosen.end)),)
-    return (FilesLimit(_folder(source, start.flow), None, chosen.start, chosen.end),)
+    return (FilesLimit(source.path or "", None, chosen.start, chosen.end),)
 
 
 def everything(source: StreamSource, end: Any) -> Limit:
@@ -102,6 +104,16 @@ def everything(source: StreamSource, end: Any) -> Limit:
     if source.table is not None:
         return _delta(source, source.table, None, int(end["reservoirVersion"]) - 1)
     return KafkaLimit(_topics(source), "earliest", json.dumps(end))
+
+
+def read_again(limits: Sequence[Limit]) -> frozenset[str]:
+    """The files within limits: those that the stream has read, or all that are there where times are the limit."""
+    files: set[str] = set()
+    for limit in limits:
+        if isinstance(limit, FilesLimit):
+            there = {"recursiveFileLookup": "true"}
+            files |= limit.seen if limit.seen is not None else set(file_paths(limit.path, there))
+    return frozenset(files)
 
 
 def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, flow: str) -> Limit:
@@ -117,23 +129,12 @@ def _so_far(source: StreamSource, end: Any, position: LivePosition, index: int, 
     if source.kind is SourceKind.KAFKA:
         return KafkaLimit(_topics(source), "earliest", json.dumps(end or {}))
     if source.kind is SourceKind.FILES:
-        folder = _folder(source, flow)
         last = int(end["logOffset"]) if end is not None else -1
-        return FilesLimit(folder, frozenset(paths_seen(position.checkpoint, index, last)))
+        return FilesLimit(source.path or "", frozenset(paths_seen(position.checkpoint, index, last)))
     raise BackfillNotPossible(
         f"{flow!r} reads {source.name!r} ({source.kind}), which can't be read as a batch.",
         remedy="Backfill a table that reads this one's rows, or refill it with --full-refresh.",
     )
-
-
-def _folder(source: StreamSource, flow: str) -> str:
-    if is_s3(source.path or ""):
-        raise BackfillNotPossible(
-            f"{flow!r} reads files on S3, and a backfill reads files from folders only.",
-            where=source.path,
-            remedy="Refill the table with --full-refresh, or backfill a table that reads this one's rows.",
-        )
-    return source.path or ""
 
 
 def paths_seen(checkpoint: Place, source: int, last: int) -> set[str]:

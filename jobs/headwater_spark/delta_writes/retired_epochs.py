@@ -2,7 +2,7 @@
 
 A driver that was frozen between its check of the lease and its commit can't check again. But its commit carries its
 epoch's transaction id: Delta skips a batch whose number is not above the last one of its id, even where the commit is
-already under way.
+already under way. The same ends a replay that stood still (decision 0197).
 
 Decision 0093.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import SparkSession
 
 from headwater.checkpoints.flow_identity import FlowIdentity
@@ -54,12 +55,41 @@ def retire(spark: SparkSession, tables: Iterable[Place | None], ids: Collection[
             _commit(spark, table, live)
 
 
+def retire_unwritten(spark: SparkSession, table: Place, application: str) -> bool:
+    """Retire an id under which nothing was committed; of it and a commit that is under way, Delta lets one stand.
+
+    Returns:
+        Whether it is retired, now or before; False where the table has a commit of this id, which then stays as it is.
+
+    Raises:
+        What Delta throws where the commit fails for another reason than one of the same id.
+    """
+    while True:
+        started = _transaction(spark, table)
+        # Reading the number makes a commit of this id that comes first a conflict.
+        last = started.txnVersion(application)
+        if last >= 0:
+            return bool(last == LAST_BATCH)
+        try:
+            _commit_ids(spark, started, [application])
+        except ConcurrentTransactionException:
+            continue  # now it says which of the two was first
+
+
 def _commit(spark: SparkSession, table: Place, ids: Collection[str]) -> None:
     """Commit transaction ids and nothing else; no writer of Spark does that for several ids."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - Delta has no Python API for it
-    log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table))  # noqa: SLF001
+    _commit_ids(spark, _transaction(spark, table), ids)
+
+
+def _transaction(spark: SparkSession, table: Place) -> Any:
+    log = java_class(spark._jvm, f"{DELTA}.DeltaLog")  # noqa: SLF001 - Delta has no Python API for it
+    return log.forTable(spark._jsparkSession, str(table)).startTransaction()  # noqa: SLF001
+
+
+def _commit_ids(spark: SparkSession, started: Any, ids: Collection[str]) -> None:
+    jvm: Any = spark._jvm  # noqa: SLF001 - as above
     nothing = getattr(java_class(jvm, "scala.None$"), "MODULE$")
     set_transaction = java_class(jvm, f"{DELTA}.actions.SetTransaction")
     actions = [set_transaction(name, LAST_BATCH, nothing) for name in ids]
     operation = getattr(java_class(jvm, f"{DELTA}.DeltaOperations$ManualUpdate$"), "MODULE$")
-    log.startTransaction().commit(java_class(jvm, PYTHON_UTILS).toSeq(actions), operation)
+    started.commit(java_class(jvm, PYTHON_UTILS).toSeq(actions), operation)

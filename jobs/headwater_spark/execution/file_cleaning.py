@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headwater.errors import InvalidSourceOption
+from headwater.errors import InvalidSourceOption, SourceUnreachable
 from headwater.metrics.file_history import IngestedFile, ingested_files
 from headwater.metrics.file_listing import ListedFile
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
@@ -46,7 +46,13 @@ def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -
     }  # fmt: skip
     root = place_of(plain_part(read.path) if is_s3(read.path) else read.path)
     cleaned = []
-    for file in listed(read.path, read.options):
+    try:
+        files = listed(read.path, read.options)
+    except SourceUnreachable:
+        if not is_s3(read.path):
+            raise
+        return []  # a prefix without objects is not there: all of them were cleaned before
+    for file in files:
         ingested = committed.get(file.path)
         if ingested is None or file.modified_ns // 1_000_000 > ingested.modified_ms:
             continue

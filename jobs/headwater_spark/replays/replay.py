@@ -88,7 +88,7 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
     """Replay the held rows of a table that the arguments choose.
 
     A row is marked before its flow's rows are written, and after: a replay that was killed in between is resolved from the
-    table's own transactions when the next one begins.
+    table's own transactions when the next one begins. One that only stood still writes nothing when it goes on.
 
     Raises:
         UsageError: the table, a column or the method is not as the arguments say; nothing was written.
@@ -186,8 +186,9 @@ def _replay_rows(run: FlowRun, path: Place, quarantined: DataFrame, arguments: R
         if quality.accepted:
             accepted = judged.where(is_kept(rules))
             context.check_lease()
-            marks.mark(accepted.select(HELD_ID), RowStatus.REPLAYING)
+            marks.mark_replaying(accepted.select(HELD_ID), quality.accepted)
             write_batch(context, own_rows(accepted), target_of(run), _transaction(run, marks))
+            marks.check_written(run.table)
             context.check_lease()
             marks.finish()
         dropped = ~any_broken(rules, ViolationAction.QUARANTINE) & any_broken(rules, ViolationAction.DROP)
@@ -221,7 +222,7 @@ def _replay_files(run: FlowRun, path: Place, files: Sequence[Row]) -> FlowReplay
     with judged_batch(marked, rules, run.table) as (judged, quality):
         ids = [(entry[c.ID],) for entry in readable]
         context.check_lease()
-        marks.mark(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), RowStatus.REPLAYING)
+        marks.mark_replaying(context.spark.createDataFrame(ids, f"{HELD_ID} STRING"), len(ids))
         if quality.quarantined:
             context.check_lease()
             table = QuarantineTable(path, marks.flow, _epoch(run), context.update_id, rules)
@@ -229,6 +230,7 @@ def _replay_files(run: FlowRun, path: Place, files: Sequence[Row]) -> FlowReplay
         if quality.accepted:
             accepted = own_rows(judged.where(is_kept(rules)))
             write_batch(context, accepted, target_of(run), _transaction(run, marks))
+            marks.check_written(run.table)
         context.check_lease()
         marks.finish()
     return FlowReplay(

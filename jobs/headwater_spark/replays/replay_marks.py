@@ -1,7 +1,10 @@
 """Marks on held rows from which a killed replay is resolved: docs/expectations.md, "Replay".
 
 Rows and files are marked before the table's commit, and after. A file's rows that are to be held are in the quarantine as
-pending before that commit. Whether it happened is known from the table: each flow of a replay has its own transaction.
+pending before that commit. Whether it happened is known from the table: each flow of a replay has its own transaction. Where
+it has not happened, its id is retired before the marks are undone: a replay that only stood still can't commit any more.
+
+Decision 0197.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headwater.checkpoints.flow_identity import FlowIdentity
-from headwater.delta_log.table_history import has_transaction
+from headwater.delta_log.table_history import has_transaction, table_exists, transaction_version
+from headwater.errors import LeaseLost
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater.quarantine.table import literal
 from headwater.storage.place import Place
+from headwater_spark.delta_writes.retired_epochs import LAST_BATCH, retire_unwritten
 from headwater_spark.replays.replayed_query import HELD_ID
 
 IS_FILE = f"array_contains({c.RULES}, {literal(UNREADABLE_FILE)})"
@@ -44,15 +49,42 @@ class ReplayMarks:
         kind = ".files" if self.files else ""
         return FlowIdentity(self.pipeline, f"replay.{self.replay_id}.{self.flow}{kind}").application(0)
 
-    def mark(self, ids: DataFrame, status: RowStatus, reason: str | None = None) -> None:
-        """Give rows a status. ``ids``: a frame with the column ``HELD_ID``."""
+    def mark_replaying(self, ids: DataFrame, count: int) -> None:
+        """Mark rows that are about to be written; ``count``: how many ``ids`` has, each once.
+
+        Raises:
+            LeaseLost: not all of them are held any more; those that are marked are taken back by the next replay.
+        """
+        if self.mark(ids, RowStatus.REPLAYING) != count:
+            raise self._lost("Another process has marked rows of this replay meanwhile")
+
+    def check_written(self, table: Place) -> None:
+        """Raise LeaseLost where the table left the rows out, because the next replay had begun."""
+        if transaction_version(table, self.application) == LAST_BATCH:
+            raise self._lost("Another replay has begun meanwhile")
+
+    def _lost(self, what: str) -> LeaseLost:
+        return LeaseLost(
+            f"{what}, so the lease was taken from this one: none of the flow's rows were written by it.",
+            where=self.path,
+            remedy="Run the replay again once nothing else runs; it takes the rows that are still held.",
+        )
+
+    def mark(self, ids: DataFrame, status: RowStatus, reason: str | None = None) -> int:
+        """Give held rows a status; what is not held any more stays as it is. Returns how many.
+
+        ``ids``: a frame with the column ``HELD_ID``.
+        """
         values = {**_marks(F.lit(str(status))), c.STATUS_REASON: F.lit(reason).cast("string"),
                   c.REPLAY_ID: F.lit(self.replay_id)}  # fmt: skip
         # The frame may belong to another session; the merge runs in this one.
         ids = DataFrame(ids._jdf, self.spark)  # noqa: SLF001
         table = DeltaTable.forPath(self.spark, str(self.path)).alias("q")
         merge = table.merge(ids.alias("i"), f"q.{c.ID} = i.{HELD_ID}")
-        merge.whenMatchedUpdate(set=values).execute()
+        waits = f"q.{c.STATUS} = {literal(RowStatus.HELD)}"
+        counts = merge.whenMatchedUpdate(condition=waits, set=values).execute().first()
+        assert counts is not None
+        return int(counts["num_updated_rows"])
 
     def finish(self) -> None:
         """Mark rows that are in the table as replayed, and pending ones as held, in one commit."""
@@ -67,10 +99,15 @@ class ReplayMarks:
             table.delete(f"{c.STATUS} = {literal(RowStatus.PENDING)} AND {self._mine}")
         table.update(self._mine, _marks(F.lit(str(RowStatus.HELD))))
 
-    def in_table(self, table: Place) -> bool:
-        """Whether the table has this commit, also under the id of earlier versions, which all flows of a replay shared."""
+    def ended_in(self, table: Place) -> bool:
+        """Whether the table has this commit; where it has not, it will not get it any more.
+
+        Earlier versions committed under an id that all flows of a replay shared.
+        """
         former = FlowIdentity(self.pipeline, f"replay.{self.replay_id}").application(0)
-        return any(has_transaction(table, name, 0) for name in (self.application, former))
+        if not table_exists(table):
+            return False
+        return has_transaction(table, former, 0) or not retire_unwritten(self.spark, table, self.application)
 
     @property
     def _mine(self) -> str:
@@ -94,7 +131,7 @@ def settle(
     of_files = (F.col(c.STATUS) == str(RowStatus.PENDING)) | F.expr(IS_FILE)
     for replay_id, flow, files in rows.select(c.REPLAY_ID, c.FLOW, of_files).distinct().collect():
         marks = ReplayMarks(spark, quarantine, *identity_of(flow).names, replay_id, files)
-        if marks.in_table(table):
+        if marks.ended_in(table):
             marks.finish()
         else:
             marks.take_back()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,10 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.reader import events, last_batches
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import open_project
-from headwater.leases.lease import update_lease
 from headwater.moves import moving
 from headwater.moves.move_plan import Wish, plan_move
+from headwater.storage.place import Place, parts_below
+from headwater.storage.walking import contents_below
 
 
 class Killed(BaseException):
@@ -42,10 +42,10 @@ def another(done):
     )
 
 
-def everything(root: Path) -> dict[str, bytes]:
-    """Each file below a folder with what is in it; but for the lease, which counts."""
-    files = (path for path in sorted(root.rglob("*")) if path.is_file() and path.suffix != ".lease")
-    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+def everything(root: Place) -> dict[str, bytes]:
+    """Each file below a folder with what is in it; but for the lease, which counts, and the probe of a store."""
+    files = (file for file, _ in contents_below(root) if ".lease" not in file.name)
+    return {"/".join(parts_below(file, root)): file.read_bytes() for file in files}
 
 
 def test_the_plan_changes_nothing(done, capsys):
@@ -150,10 +150,10 @@ def test_what_can_not_be_is_refused(done, capsys, arguments, condition, code):
 def test_not_while_an_update_runs(done, capsys):
     """The leases of both pipelines are respected."""
     to = another(done)
-    with update_lease(done.project.state_folder, "somebody"):
+    with done.project.lease("somebody"):
         assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 3
         assert call(done, capsys, "move", "silver", "--to", str(to.folder), "--yes")[0] == 3
-    with update_lease(to.state_folder, "somebody"):
+    with to.lease("somebody"):
         assert call(done, capsys, "move", "silver", "--to", str(to.folder), "--yes")[0] == 3
     assert done.table("silver").is_dir()
 
@@ -170,9 +170,9 @@ def test_a_crash_between_any_two_steps_is_ended_by_a_second_run(done, capsys, mo
     for killed_after in count():  # pragma: no branch
         left = killed_after
 
-        def until(plan, wish):
+        def until(plan, wish, check):
             nonlocal left
-            for step in complete(plan, wish):
+            for step in complete(plan, wish, check):
                 if left == 0:
                     raise Killed
                 left -= 1

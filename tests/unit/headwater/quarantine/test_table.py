@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
+from headwater.quarantine import table as table_module
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.table import (
     RowFilter,
@@ -116,3 +117,26 @@ def test_discard(table: Path):
     assert held_rows(table) == 1
     with pytest.raises(UnknownQuarantinedRow):
         discard(table, RowFilter(rule="a"), "again")
+
+
+def test_discard_of_what_is_replayed_meanwhile(table: Place, monkeypatch: pytest.MonkeyPatch):
+    """A row that came into the table between the look and the mark stays marked as replayed."""
+    opened = table_module.delta_table
+
+    def meanwhile(place: Place) -> Any:
+        monkeypatch.setattr(table_module, "delta_table", opened)
+        opened(place).update(predicate=f"{c.ID} = '2-id'", updates={c.STATUS: "'replayed'"})
+        return opened(place)
+
+    query = table_module._query
+
+    def looked(place: Place, sql: str) -> list[dict[str, Any]]:
+        answer = query(place, sql)
+        monkeypatch.setattr(table_module, "delta_table", meanwhile)
+        return answer
+
+    monkeypatch.setattr(table_module, "_query", looked)
+    assert discard(table, RowFilter(rule="a"), "late") == 1
+    monkeypatch.undo()
+    statuses = {row[c.ID]: row[c.STATUS] for row in rows(table, RowFilter())}
+    assert statuses == {"1-id": "discarded", "2-id": "replayed", "3-id": "held", "4-id": "replayed"}

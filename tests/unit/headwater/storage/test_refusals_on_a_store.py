@@ -1,4 +1,4 @@
-"""What does not work on a store is refused before anything is changed, and wrong stores are named."""
+"""One update at a time where storage is a store, and wrong stores are named."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import shutil
 
 import obstore
 import pytest
-from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.metrics.conftest import pipeline
 
-from headwater.commands.command_line import main
 from headwater.doctor.flow_cases import named_case
 from headwater.errors import InvalidSpec, UpdateInProgress
 from headwater.graph.pipeline_ids import note_home
@@ -19,7 +18,7 @@ from headwater.storage.conditions import StoreRefused
 from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
 
-__all__ = ["done", "pipeline"]
+__all__ = ["pipeline"]
 _NUMBERS = itertools.count()
 
 
@@ -33,36 +32,6 @@ def roots(s3):
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
-
-
-def everything(done):
-    return sorted(
-        (str(file), about.st_size)
-        for root in (done.project.storage, done.project.warehouse)
-        for file, about in files_below(root)
-    )
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        ["rename", "silver", "shop.argent", "--yes"],
-    ],
-    ids=lambda verb: verb[0],
-)
-def test_verbs_that_need_folders(done, verb, capsys):
-    """Each says so with its condition and exit code, and nothing lies there that did not before."""
-    before = everything(done)
-    name, *more = verb
-    if name == "quarantine":
-        argv = [name, more[0], str(done.project.folder), *more[1:]]
-    else:
-        argv = [name, str(done.project.folder), *more]
-    code = main([*argv, f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"])
-    said = capsys.readouterr().err
-    assert "NOT_ON_A_STORE" in said, said
-    assert code == 2
-    assert everything(done) == before
 
 
 def test_one_update_at_a_time(pipeline):

@@ -24,12 +24,14 @@ from headwater.backfills.live_position import LivePosition
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.source import SourceKind
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.place import spark_uri
 from headwater_spark.backfills.source_limits import (
     DeltaLimit,
     FilesLimit,
     KafkaLimit,
     chosen_part,
     everything,
+    read_again,
     read_so_far,
 )
 from headwater_spark.backfills.source_overlap import check_overlap
@@ -119,7 +121,6 @@ def test_of_a_folder_the_files_that_were_taken_in(tmp_path: Path):
         delta(readChangeFeed="true"),
         StreamSource(SourceKind.KINESIS, "s"),
         StreamSource(SourceKind.OTHER, "s"),
-        StreamSource(SourceKind.FILES, "s", path="s3://raw/landing"),
     ],
 )
 def test_sources_without_rows_up_to_a_position(tmp_path: Path, source: StreamSource):
@@ -177,6 +178,35 @@ def test_a_range_of_what_the_flow_does_not_read(tmp_path: Path, chosen, sources)
     """Versions are of one table, offsets of one read of topics, times of one folder."""
     with pytest.raises(InvalidRange, match="can't be filled by"):
         chosen_part(chosen, start(tmp_path, *sources))
+
+
+def test_files_on_s3(tmp_path: Path):
+    """They are known by their addresses: those that were read, however Spark encodes their names, and those of a time."""
+    source = StreamSource(SourceKind.FILES, "f", path="s3://raw/in")
+    folder = start(tmp_path, source).folder / "sources" / "0"
+    folder.mkdir(parents=True)
+    lines = [
+        json.dumps({"path": spark_uri(f"s3://raw/in/{name}"), "timestamp": 0, "batchId": 0})
+        for name in ("a", "x y ü%41.json")
+    ]
+    (folder / "0").write_text("\n".join(["v1", *lines]))
+    (limit,) = read_so_far(position(tmp_path, (source, {"logOffset": 0})), "f")
+    assert limit == FilesLimit("s3://raw/in", frozenset({"s3://raw/in/a", "s3://raw/in/x y ü%41.json"}))
+    first, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    assert chosen_part(times(first, last), start(tmp_path, source)) == (
+        FilesLimit("s3://raw/in", None, first, last),
+    )
+
+
+def test_files_that_are_examined_once_more(tmp_path: Path):
+    """Those that the stream has read, and where times are the limit all that are there, at any depth."""
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        (tmp_path / "in" / name).touch()
+    seen_before = FilesLimit("/x", frozenset({"/x/1"}))
+    by_time = FilesLimit(str(tmp_path / "in"), None, datetime.now(UTC), datetime.now(UTC))
+    there = {str(tmp_path / "in" / name) for name in ("a", "deep/b")}
+    assert read_again((seen_before, by_time, DeltaLimit(Path("/t"), None, 1))) == there | {"/x/1"}
 
 
 def test_everything_before_a_stream_that_begins_there(tmp_path: Path):

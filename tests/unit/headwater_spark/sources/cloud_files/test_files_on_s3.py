@@ -222,6 +222,14 @@ def test_files_are_deleted_when_they_are_old(s3: StoreServer):
     assert names(place) == ["again.json", "new.json", "young.json"]
 
 
+def test_all_files_were_cleaned(s3: StoreServer):
+    """Nothing lies below the prefix any more, so there is nothing to clean: the flow must not fail over it."""
+    read = read_of(
+        str(s3.place("raw", "emptied")), cleanSource="DELETE", **{"cleanSource.retentionDuration": "8 days"}
+    )
+    assert clean_read(read, [], now=NOW) == []
+
+
 def test_an_object_that_is_overwritten_while_files_are_cleaned_stays(s3: StoreServer, monkeypatch):
     """Between the listing and the removal it has become another one."""
     place = s3.place("raw", "raced")
