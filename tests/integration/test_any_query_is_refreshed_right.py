@@ -122,7 +122,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
 }  # fmt: skip
 
 # Queries put together at random that make test has, by their seeds.
-COMPOSED: tuple[int, ...] = ()
+COMPOSED = (1, 4, 5, 8, 13, 14)
 # Changes after which most queries have other rows.
 SURE = ("appended", "late rows", "updated", "keys moved", "keys became null", "deleted", "merged", "decimals", "duplicates", "appended and deleted")  # fmt: skip
 # A composed query with more rows than this is left out.
@@ -136,6 +136,12 @@ SAMPLE = {
     "left join of groups": "ROW_BASED",
     "lead and lag": "WINDOW_FUNCTION",
     "latest by max_by": "GENERIC_AGGREGATE",
+    "composed 1": "WINDOW_FUNCTION",
+    "composed 4": "ROW_BASED",
+    "composed 5": "GENERIC_AGGREGATE",
+    "composed 8": "WINDOW_FUNCTION",
+    "composed 13": "ROW_BASED",
+    "composed 14": "GENERIC_AGGREGATE",
     "not exists": f"{FULL} SUBQUERY_EXPRESSION",
     "rollup with its id": "GENERIC_AGGREGATE",
     "where rows lie": f"{FULL} PLAN_NOT_DETERMINISTIC (NON_DETERMINISTIC_EXPRESSION)",
