@@ -79,9 +79,20 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
     ]
     if bench.smoke:
         parts = [("summed by day", APPENDED), ("running by day", NEAR)]
+    if parts:
+        each(bench, root / "each", spark, rows, changed, parts)
+    if re.search(only, "twenty"):
+        twenty(bench, root / "twenty", spark, rows, changed)
+    choices(bench, root / "choices", spark, rows, changed)
+
+
+def each(
+    bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int, parts: Sequence[tuple[str, str]]
+) -> None:
+    """Each view by itself, as the cost decides."""
     shop = Shop(
         spark,
-        root / "each",
+        root,
         rows,
         changed,
         {_named(n): VIEWS[n][0] for n, _ in parts},
@@ -99,9 +110,6 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
         aim = VIEWS[name][1][what]
         bench.compare(part, OURS, PEER, _target(aim, rows, bench.smoke))
         bench.report(f"{part}, technique", shop.told[_named(name)])
-    if re.search(only, "twenty"):
-        twenty(bench, root / "twenty", spark, rows, changed)
-    choices(bench, root / "choices", spark, rows, changed)
 
 
 def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
