@@ -35,6 +35,8 @@ FIRST_RUN = 0.6
 _CORRECTION = (0.2, 5.0)
 # So much of a view is affected where that is not known yet.
 UNKNOWN_PART = 0.1
+# What reading rows costs of which nothing is made, to rows that are joined, grouped or sorted as well.
+SCANNED = 0.4
 # With each refresh that did not look for affected keys, less of what was seen last is expected: at some time it looks again.
 FADING = 0.8
 # Where no full refresh was measured.
@@ -124,18 +126,21 @@ class Effort:
     Args:
         read: of the files of its sources that may have rows of the part, of ``sources`` in all.
         rewritten: of the view's files that may have rows of it, of ``stored`` in all.
+        selected: the part of the rows read that is left when those of other keys are out; 1 where that is not known.
     """
 
     read: int
     sources: int
     rewritten: int
     stored: int
+    selected: float = 1.0
 
     @property
     def share(self) -> float:
         """Of what recomputing the view moves; what is written counts double, as it takes about twice as long."""
         every = self.sources + 2 * self.stored
-        return min(1.0, (self.read + 2 * self.rewritten) / every) if every else 1.0
+        read = self.read * (SCANNED + (1 - SCANNED) * self.selected)
+        return min(1.0, (read + 2 * self.rewritten) / every) if every else 1.0
 
 
 @dataclass(frozen=True)

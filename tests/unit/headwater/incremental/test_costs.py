@@ -84,6 +84,13 @@ def test_the_extent_of_a_part():
     assert predicted_part(10.0, Effort(0, 0, 0, 0)) == FIXED_SECONDS + 10
 
 
+def test_rows_of_other_keys_are_only_read():
+    """Of a part with few keys that lie in all files, most of what the query makes of rows is saved."""
+    few, all_of_them = Effort(100, 100, 10, 10, 0.01), Effort(100, 100, 10, 10, 1.0)
+    assert predicted_part(10.0, few) < predicted_part(10.0, all_of_them) * 0.7
+    assert all_of_them.share == 1.0
+
+
 def test_how_far_changes_reached_before_is_expected_again():
     """Less so with each refresh that did not look, and for a smaller change; where nothing is known, a small part."""
     far = Reach(0.9, 0.01)
