@@ -10,6 +10,7 @@ from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.incremental.costs import (
+    Reach,
     SourceSize,
     expected_part,
     full_runs,
@@ -28,6 +29,7 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
+NO_TABLE = SourceNeeds(is_table=False, in_query=True, grown=False, changed=False)
 # What stands in place of a technique where there is none.
 RECOMPUTED = "recomputed"
 
@@ -57,8 +59,7 @@ def outlook(
     for source in entry.sources:
         folder = source_table(source, project.warehouse)
         if folder is None:
-            name = source.name or source.path or str(source.kind)
-            shown[name] = {"bytes": None, "needs": SourceNeeds(False, True, grown=False, changed=False).text}
+            shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
         full = _bytes(folder)
         change = _change(source, folder, record)
@@ -84,15 +85,21 @@ def outlook(
     techniques = _techniques(sources, changes)
     if sizes and techniques and RECOMPUTED not in techniques:
         technique = Technique(sorted(techniques)[-1])
-        reach = known_reach(refresh, technique)
-        seconds = predicted_incremental(full_seconds, sizes, technique, reach)
-        body |= {"technique": str(technique), "incremental_seconds": round(seconds, 1)}
-        moved = sum(one.changed_bytes for one in sizes) + int(total * expected_part(sizes, technique, reach))
-        candidates.append(_candidate(technique, seconds, moved))
-        against = rejected(limits_from(settings), sizes, full_seconds, seconds)
+        way = _by_what_changed(technique, sizes, full_seconds, total, known_reach(refresh, technique))
+        candidates.append(way)
+        body |= {"technique": str(technique), "incremental_seconds": way["seconds"]}
+        against = rejected(limits_from(settings), sizes, full_seconds, way["seconds"])
         if against is not None:
             body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
     return body
+
+
+def _by_what_changed(
+    technique: Technique, sizes: Sequence[SourceSize], full: float, total: int, reach: Reach | None
+) -> dict[str, Any]:
+    seconds = predicted_incremental(full, sizes, technique, reach)
+    affected = int(total * expected_part(sizes, technique, reach))
+    return _candidate(technique, seconds, sum(one.changed_bytes for one in sizes) + affected)
 
 
 def _candidate(technique: Technique, seconds: float, read: int) -> dict[str, Any]:
