@@ -2,16 +2,18 @@
 
 A thousandth of the rows is new, changed on the newest day ("near"), or changed all over the table ("spread"); the session is
 warm. BENCH_ROWS=10000000 judges the targets for that size; BENCH_ONE=regex chooses parts; BENCH_POLICY=incremental leaves the
-cost out.
+cost out. The parts "choice of ..." refresh each view under three policies: how often the cost chose the faster way, and what its
+choice cost.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.benchmarks.frame.bench import Bench
@@ -20,6 +22,8 @@ from tests.benchmarks.frame.programs import session
 from tests.benchmarks.frame.runs import Run, stopwatch, timed
 from tests.benchmarks.peers.recomputed import recompute
 from tests.pipeline_case import PipelineCase
+
+from headwater.checkpoints.layout import flow_checkpoint
 
 DAYS = 400
 OURS, PEER = "headwater", "recomputed by hand"
@@ -37,10 +41,15 @@ VIEWS: dict[str, tuple[str, dict[str, float]]] = {
     "by customer": ("select cust, min(day) f, max(day) l, count(*) n from sales group by cust", {SPREAD: 0}),
 }  # fmt: skip
 JUDGED_ROWS = 10_000_000
+# What the cost decides between, and itself.
+POLICIES = ("auto", "incremental", "full")
+# Pairs of times that differ by less than this are no choice; of the others so many are to be right.
+DIFFERENT, RIGHT = 1.2, 0.9
 # Where the cost decides: never slower than this many times the full refresh.
 NEVER_SLOWER = at_most(1.15)
 SOURCE = """
 VIEWS = {views!r}
+POLICIES = {policies!r}
 
 def declare(name, text, policy):
     @dp.materialized_view(name=name, refresh_policy=policy)
@@ -48,7 +57,7 @@ def declare(name, text, policy):
         return spark.sql(text)
 
 for name, text in VIEWS.items():
-    declare(name, text, {policy!r})
+    declare(name, text, POLICIES.get(name, {policy!r}))
 """
 
 
@@ -70,9 +79,20 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
     ]
     if bench.smoke:
         parts = [("summed by day", APPENDED), ("running by day", NEAR)]
+    if parts:
+        each(bench, root / "each", spark, rows, changed, parts)
+    if re.search(only, "twenty"):
+        twenty(bench, root / "twenty", spark, rows, changed)
+    choices(bench, root / "choices", spark, rows, changed)
+
+
+def each(
+    bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int, parts: Sequence[tuple[str, str]]
+) -> None:
+    """Each view by itself, as the cost decides."""
     shop = Shop(
         spark,
-        root / "each",
+        root,
         rows,
         changed,
         {_named(n): VIEWS[n][0] for n, _ in parts},
@@ -90,9 +110,6 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
         aim = VIEWS[name][1][what]
         bench.compare(part, OURS, PEER, _target(aim, rows, bench.smoke))
         bench.report(f"{part}, technique", shop.told[_named(name)])
-    if not re.search(only, "twenty"):
-        return
-    twenty(bench, root / "twenty", spark, rows, changed)
 
 
 def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
@@ -109,6 +126,51 @@ def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: in
     for name in views:
         shop.check(name)
     bench.compare(part, OURS, PEER, None if bench.smoke else times_as_fast(3))
+
+
+def choices(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
+    """Each view and each change under three policies: whether the cost chose the faster way, and what the choice cost."""
+    only = os.environ.get("BENCH_ONE", "")
+    whats = (APPENDED, NEAR, SPREAD)
+    parts = [(n, w) for w in whats for n in VIEWS if re.search(only, f"choice of {n}, {w}")]
+    parts = [("summed by day", NEAR)] if bench.smoke else parts
+    if not parts:
+        return
+    names = {f"{_named(n)}_{policy}": (VIEWS[n][0], policy) for n, _ in parts for policy in POLICIES}
+    texts, policies = {n: text for n, (text, _) in names.items()}, {n: p for n, (_, p) in names.items()}
+    shop = Shop(spark, root, rows, changed, texts, policies=policies)
+    made = []
+    for name, what in parts:
+        part, change = f"choice of {name}, {what}", Changes(shop, what)
+        contenders = {p: partial(shop.refreshed, f"{_named(name)}_{p}", change) for p in POLICIES}
+        bench.interleaved(part, contenders, share=0.2 / len(parts), least=1, most=3, warm=True)
+        made.append(shop.choice(name, what, {p: best(bench.parts[part][p]) for p in POLICIES}))
+        bench.report(part, made[-1])
+    bench.report("choices", judged(made))
+
+
+def best(runs: Sequence[Run]) -> float:
+    """The seconds of the fastest run: what others do on the machine only adds to it."""
+    return min(run.wall for run in runs)
+
+
+def judged(made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How often the faster way was chosen where the two differ, and how much longer the choices took than the best ones."""
+    differ = [
+        one
+        for one in made
+        if max(one["incremental"], one["full"]) > DIFFERENT * min(one["incremental"], one["full"])
+    ]
+    right = [one for one in differ if one["chosen"] == (one["incremental"] < one["full"])]
+    ideal = sum(min(one["incremental"], one["full"]) for one in made)
+    return {
+        "pairs": len(made),
+        "that differ": len(differ),
+        "right": len(right),
+        "regret": round(sum(one["auto"] for one in made) / ideal - 1, 3),
+        "worst of full": round(max(one["auto"] / one["full"] for one in made), 2),
+        "wrong": [f"{one['view']}, {one['what']}" for one in differ if one not in right],
+    }
 
 
 def _target(times: float, rows: int, smoke: bool) -> Target | None:
@@ -134,10 +196,12 @@ class Shop:
         changed: int,
         views: Mapping[str, str],
         *,
-        policy: str,
+        policy: str = "auto",
+        policies: Mapping[str, str] | None = None,
     ) -> None:
         self.spark, self.rows, self.changed, self.views = spark, rows, changed, views
-        self.case = PipelineCase(root, SOURCE.format(views=dict(views), policy=policy))
+        source = SOURCE.format(views=dict(views), policy=policy, policies=dict(policies or {}))
+        self.case = PipelineCase(root, source)
         self.told: dict[str, str] = {}
         self.next = 0
         self.add(rows, f"id div {max(1, rows // DAYS)}", files=8)
@@ -170,6 +234,22 @@ class Shop:
         chosen = next(one["maintenance_type"] for one in told if one.get("is_chosen"))
         self.told[name] = chosen.removeprefix("MAINTENANCE_TYPE_")
         return Run(report[name].seconds, watch.run.cpu)
+
+    def choice(self, name: str, what: str, seconds: Mapping[str, float]) -> dict[str, Any]:
+        """What the cost knew of a view, what it chose at last, and what each policy took, in seconds."""
+        told = self.told[f"{_named(name)}_auto"]
+        known = self.known(f"{_named(name)}_auto")
+        reached = self.known(f"{_named(name)}_incremental").get("reach", {})
+        return {
+            "view": name, "what": what, "technique": self.told[f"{_named(name)}_incremental"], "chosen": told != "COMPLETE_RECOMPUTE",
+            **{policy: round(one, 2) for policy, one in seconds.items()},
+            "full_runs": known.get("full_runs"), "runs": known.get("runs"), "reach": known.get("reach"), "reached": reached,
+        }  # fmt: skip
+
+    def known(self, name: str) -> Mapping[str, Any]:
+        """What the state of a view's flow says of its refreshes."""
+        state = flow_checkpoint(self.case.project().state_folder, name, name).read_state()
+        return state.refresh if state is not None else {}
 
     def by_hand(self, name: str, change: Changes, number: int) -> Run:
         """The query recomputed into a table of its own."""
@@ -212,6 +292,13 @@ class Changes:
         if number == self._made:
             return
         self._made = number
+        self._change(number)
+        # Whoever reads a version first makes Delta's snapshot of it; that is nobody's work here.
+        self._shop.spark.read.format("delta").load(str(self._shop.case.table("sales"))).where(
+            "id < 0"
+        ).count()
+
+    def _change(self, number: int) -> None:
         shop = self._shop
         if self._what == APPENDED:
             shop.add(shop.changed, str(DAYS), files=1)

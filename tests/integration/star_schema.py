@@ -42,7 +42,7 @@ VIEWS = {
     "segments": View("select c.segment, count(*) n, sum(s.amount) m, avg(s.amount) a from sales s join customer c using(cust_id) group by c.segment", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "sets": View("select cust_id, sort_array(collect_set(prod_id)) ps from sales group by cust_id", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "nested": View("select store_id, avg(m) a, max(m) x from (select store_id, day, sum(amount) m from sales group by store_id, day) group by store_id", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
-    "rolled_up": View("select region, country, count(*) n, sum(amount) m from sales join store using(store_id) group by rollup(region, country)", FULL, FULL),
+    "rolled_up": View("select region, country, count(*) n, sum(amount) m from sales join store using(store_id) group by rollup(region, country)", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "distinct_customers": View("select s.day, st.region, count(distinct s.cust_id) u, sum(s.amount) m from sales s join store st using(store_id) group by s.day, st.region", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "floats": View("select prod_id, round(avg(price), 6) p, round(sum(price), 4) s from sales group by prod_id", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "having": View("select store_id, sum(amount)/count(*) r, case when sum(qty)>100 then 'big' else 'small' end k from sales group by store_id having count(*) > 3", "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),

@@ -7,12 +7,16 @@ from __future__ import annotations
 import os
 import random
 import re
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from tests.integration.composed_queries import TABLES as COLUMNS
+from tests.integration.composed_queries import composed
 from tests.integration.star_changes import CHANGES
 from tests.integration.star_schema import FRAMES, FULL, VIEWS, Star
 from tests.pipeline_case import PipelineCase
@@ -20,6 +24,8 @@ from tests.seeds import SEED, SOAK
 
 from headwater_spark.execution import flow_writer, view_refresh
 from headwater_spark.plans.session_settings import session_settings
+from headwater_spark.views.eligibility import never_incremental
+from headwater_spark.views.plan_surgery import ViewPlan
 
 SOURCE = """
 VIEWS = {views!r}
@@ -41,6 +47,8 @@ CHOSEN = {
     or name
     in ("united", "star", "anti_joined", "by_day", "distinct_customers", "latest", "shares", "over_a_view", "topmost", "today")
 }  # fmt: skip
+# Queries put together at random that the soak has beside them, as views, where they can be followed at all.
+COMPOSED = 10
 # The oracle's queries read some hundred rows in memory, and need no exchange between many tasks.
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
@@ -99,6 +107,10 @@ class Oracle:
     ) -> None:
         self.views = {name: view.text for name, view in CHOSEN.items()}
         declared = {n: (v.text, "auto" if v.changed == FULL else policy) for n, v in CHOSEN.items()}
+        if mixed:
+            made = {f"composed_{n}": text for n, text in enumerate(_followed(spark, seed))}
+            self.views |= made
+            declared |= {name: (text, policy) for name, text in made.items()}
         frames = {
             name: text for place, (name, text) in enumerate(FRAMES.items()) if mixed and (place + seed) % 2
         }
@@ -206,6 +218,28 @@ def kill_one(patch: pytest.MonkeyPatch, number: int, *, after: bool) -> None:
 
     patch.setattr(flow_writer, "write_batch", killing)
     patch.setattr(view_refresh, "write_batch", killing)
+
+
+def _followed(spark: Any, seed: int) -> list[str]:
+    """Composed queries that can be refreshed by what changed."""
+    for name, columns in COLUMNS.items():
+        types = {"n": "bigint", "d": "date", "a": "decimal(12,2)", "s": "string", "t": "timestamp"}
+        schema = ", ".join(f"{column} {types[kind]}" for column, kind, _ in columns)
+        # As a table with files: what can be followed is followed to a Delta table.
+        folder = Path(tempfile.mkdtemp()) / name
+        spark.createDataFrame([], schema).write.format("delta").save(str(folder))
+        spark.read.format("delta").load(str(folder)).createOrReplaceTempView(name)
+    found: list[str] = []
+    for number in range(seed * 1000, seed * 1000 + 100):
+        text = composed(number)
+        frame = spark.sql(text)
+        plan = ViewPlan(frame)
+        types_of = [field.dataType.simpleString() for field in frame.schema.fields]
+        if not never_incremental(plan.root, types_of, plan.undetermined()):
+            found.append(text)
+        if len(found) == COMPOSED:
+            break
+    return found
 
 
 def _shown(event: Any) -> str:

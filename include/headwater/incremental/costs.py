@@ -1,6 +1,6 @@
 """Whether an incremental refresh is worth it: by the log's sizes, the last full refresh's time, and limits that can be set.
 
-Decision 0165, decision 0171.
+Decision 0165, decision 0171, decision 0199.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from headwater.errors import InvalidSpec
 from headwater.incremental.techniques import Issue, IssueType, Technique
 
 PREFIX = "headwater.incremental."
-# What any refresh costs: log, plan, two or three jobs, commit (measured: 0.4 to 1.2 s).
+# What a refresh costs that looks for affected keys: log, plan, two or three jobs, commit (measured: 0.7 to 1.2 s).
 FIXED_SECONDS = 1.0
-# Below this a full refresh is as fast as any other.
-SMALL_SECONDS = 2.0
+# Those that only take new rows in have one job less, and no files to read again.
+_DIRECT = {Technique.APPEND_ONLY: 0.4, Technique.GROUP_AGGREGATE: 0.7}
+# Below this nothing is gained by any other refresh.
+SMALL_SECONDS = 0.8
+# What a full refresh of small sources takes by a driver that is warm.
+SMALL_FULL_SECONDS = 0.5
 # Sources this small are read in no time: what took longer in the first run was the driver's beginning.
 SMALL_BYTES = 1_000_000
 # It has to be clearly better: predictions err.
@@ -31,6 +35,10 @@ FIRST_RUN = 0.6
 _CORRECTION = (0.2, 5.0)
 # So much of a view is affected where that is not known yet.
 UNKNOWN_PART = 0.1
+# What reading rows costs of which nothing is made, to rows that are joined, grouped or sorted as well.
+SCANNED = 0.4
+# With each refresh that did not look for affected keys, less of what was seen last is expected: at some time it looks again.
+FADING = 0.8
 # Where no full refresh was measured.
 BYTES_PER_SECOND = 20_000_000
 
@@ -118,18 +126,52 @@ class Effort:
     Args:
         read: of the files of its sources that may have rows of the part, of ``sources`` in all.
         rewritten: of the view's files that may have rows of it, of ``stored`` in all.
+        selected: the part of the rows read that is left when those of other keys are out; 1 where that is not known.
     """
 
     read: int
     sources: int
     rewritten: int
     stored: int
+    selected: float = 1.0
 
     @property
     def share(self) -> float:
         """Of what recomputing the view moves; what is written counts double, as it takes about twice as long."""
         every = self.sources + 2 * self.stored
-        return min(1.0, (self.read + 2 * self.rewritten) / every) if every else 1.0
+        read = self.read * (SCANNED + (1 - SCANNED) * self.selected)
+        return min(1.0, (read + 2 * self.rewritten) / every) if every else 1.0
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far changes reached when affected keys were looked for last.
+
+    Args:
+        share: of what recomputing the view moves.
+        changed: the part of a source that had changed then.
+        since: the refreshes since then that did not look.
+    """
+
+    share: float
+    changed: float
+    since: int = 0
+
+    def expected(self, changed: float) -> float:
+        """How far changes of this part of a source are likely to reach."""
+        smaller = min(1.0, changed / self.changed) if self.changed else 1.0
+        return self.share * smaller * FADING**self.since
+
+    @property
+    def unseen(self) -> Reach:
+        """The same after one more refresh that did not look."""
+        return replace(self, since=self.since + 1)
+
+
+def known_reach(known: Mapping[str, Any], technique: Technique) -> Reach | None:
+    """What a flow's state knows of how far changes reach."""
+    noted = known.get("reach", {}).get(str(technique))
+    return None if noted is None else Reach(float(noted[0]), float(noted[1]), int(noted[2]))
 
 
 @dataclass(frozen=True)
@@ -161,7 +203,7 @@ def predicted_full(runs: Sequence[FullRun], bytes_now: int) -> float:
     fastest = min(run.at(bytes_now) for run in runs)
     if len(runs) > 1:
         return fastest
-    return fastest * FIRST_RUN if bytes_now >= SMALL_BYTES else min(fastest, FIXED_SECONDS)
+    return fastest * FIRST_RUN if bytes_now >= SMALL_BYTES else min(fastest, SMALL_FULL_SECONDS)
 
 
 def predicted_part(full: float, effort: Effort) -> float:
@@ -173,17 +215,33 @@ def predicted_part(full: float, effort: Effort) -> float:
     return FIXED_SECONDS + full * effort.share
 
 
-def predicted_incremental(full: float, changed: Sequence[SourceSize], technique: Technique) -> float:
+def changed_share(changed: Sequence[SourceSize]) -> float:
+    """The part of the source that changed most."""
+    return max((source.share for source in changed), default=0.0)
+
+
+def predicted_incremental(
+    full: float, changed: Sequence[SourceSize], technique: Technique, reach: Reach | None = None
+) -> float:
     """How long an incremental refresh would take, in seconds, before it is known how far the changes reach.
 
     Args:
         full: what a full one would take.
         changed: the sources that changed.
+        reach: how far changes reached before, where that is known.
     """
-    share = max((source.share for source in changed), default=0.0)
+    fixed = _DIRECT.get(technique, FIXED_SECONDS)
+    part = changed_share(changed) if technique in _DIRECT else expected_part(changed, technique, reach)
+    return fixed + full * part
+
+
+def expected_part(changed: Sequence[SourceSize], technique: Technique, reach: Reach | None) -> float:
+    """The part of what a full refresh moves that is affected besides the changes themselves, before it is known."""
+    if technique in _DIRECT:
+        return 0.0
+    share = changed_share(changed)
     # The affected part is read by the view's own query, too.
-    again = 0.0 if technique in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE) else UNKNOWN_PART
-    return FIXED_SECONDS + full * min(1.0, share + again)
+    return min(1.0, share + UNKNOWN_PART if reach is None else reach.expected(share))
 
 
 def corrected(predicted: float, runs: Sequence[Sequence[float]]) -> float:
@@ -215,7 +273,7 @@ def rejected(limits: Limits, changed: Sequence[SourceSize], full: float, increme
     if full < SMALL_SECONDS:
         return because(
             "TABLE_SIZE_THRESHOLD_EXCEEDED",
-            f"a full refresh takes about {full:.1f} s, and none is much faster than {SMALL_SECONDS:.0f} s",
+            f"a full refresh takes about {full:.1f} s, and none is much faster than {SMALL_SECONDS} s",
         )
     for source in changed:
         if source.share > limits.max_changed_share:

@@ -14,14 +14,12 @@ from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.suggestions import did_you_mean, nearest
-from headwater_spark.commands.view_outlook import outlook
+from headwater_spark.commands.view_outlook import RECOMPUTED, outlook
 from headwater_spark.plans.plan_walk import items
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.session import start_session
 from headwater_spark.views.eligibility import leaf_techniques, never_incremental
 from headwater_spark.views.plan_surgery import ViewPlan
-
-_ALWAYS = "recomputed"
 
 
 def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
@@ -54,8 +52,8 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     sources = [
         {
             "source": _source(pipeline, plan.leaf(source.leaf)),
-            "rows_added": str(source.grown or _ALWAYS),
-            "rows_changed": str(source.changed or _ALWAYS),
+            "rows_added": str(source.grown or RECOMPUTED),
+            "rows_changed": str(source.changed or RECOMPUTED),
             "found_by": [frame.columns[place] for place in source.columns],
         }
         for source in ([] if issues else leaf_techniques(plan.root, types))
@@ -140,9 +138,17 @@ def _show_next(following: Mapping[str, Any]) -> None:
     ]
     print()
     print_table("Since the last refresh", ("source", "size", "rows", "in changed files"), rows)
-    print(f"\nTo recompute the view is expected to take {following['full_seconds']} s.")
-    if "technique" in following:
-        print(f"By what changed: {following['technique']}, {following['incremental_seconds']} s.")
+    print()
+    print_table(
+        "What the sources need",
+        ("source", "needs"),
+        [(n, f["needs"]) for n, f in following["sources"].items()],
+    )
+    ways = [
+        (one["technique"], f"{one['seconds']} s", size(one["bytes_read"])) for one in following["candidates"]
+    ]
+    print()
+    print_table("What the next refresh is expected to take", ("technique", "time", "reads"), ways)
     if "under_auto" in following:
         print(f'With refresh_policy="auto" it is {following["under_auto"]}.')
     if "not_incremental" in following:

@@ -10,8 +10,11 @@ from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.incremental.costs import (
+    Reach,
     SourceSize,
+    expected_part,
     full_runs,
+    known_reach,
     limits_from,
     predicted_full,
     predicted_incremental,
@@ -19,10 +22,16 @@ from headwater.incremental.costs import (
 )
 from headwater.incremental.refresh_record import RefreshRecord, last_record
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.source_needs import CHANGE_FEED, SourceNeeds
 from headwater.incremental.techniques import Issue, Technique
 from headwater.metrics.fingerprint import source_table
+from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
+
+NO_TABLE = SourceNeeds(is_table=False, in_query=True, grown=False, changed=False)
+# What stands in place of a technique where there is none.
+RECOMPUTED = "recomputed"
 
 
 def outlook(
@@ -50,10 +59,11 @@ def outlook(
     for source in entry.sources:
         folder = source_table(source, project.warehouse)
         if folder is None:
+            shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
         full = _bytes(folder)
         change = _change(source, folder, record)
-        facts: dict[str, Any] = {"bytes": full}
+        facts: dict[str, Any] = {"bytes": full, "needs": _needs(_name(source, folder), folder, sources)}
         if isinstance(change, SourceChange):
             facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.bytes}
             changes[_name(source, folder)] = change
@@ -64,18 +74,47 @@ def outlook(
         shown[_name(source, folder)] = facts
     total = sum(facts["bytes"] or 0 for facts in shown.values())
     full_seconds = predicted_full(full_runs(refresh), total)
-    body: dict[str, Any] = {"sources": shown, "full_seconds": round(full_seconds, 1)}
+    candidates = [_candidate(Technique.COMPLETE_RECOMPUTE, full_seconds, total)]
+    body: dict[str, Any] = {
+        "sources": shown,
+        "full_seconds": round(full_seconds, 1),
+        "candidates": candidates,
+    }
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
     techniques = _techniques(sources, changes)
-    if sizes and techniques and "recomputed" not in techniques:
-        technique = sorted(techniques)[-1]
-        seconds = predicted_incremental(full_seconds, sizes, Technique(technique))
-        body |= {"technique": technique, "incremental_seconds": round(seconds, 1)}
-        against = rejected(limits_from(settings), sizes, full_seconds, seconds)
+    if sizes and techniques and RECOMPUTED not in techniques:
+        technique = Technique(sorted(techniques)[-1])
+        way = _by_what_changed(technique, sizes, full_seconds, total, known_reach(refresh, technique))
+        candidates.append(way)
+        body |= {"technique": str(technique), "incremental_seconds": way["seconds"]}
+        against = rejected(limits_from(settings), sizes, full_seconds, way["seconds"])
         if against is not None:
             body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
     return body
+
+
+def _by_what_changed(
+    technique: Technique, sizes: Sequence[SourceSize], full: float, total: int, reach: Reach | None
+) -> dict[str, Any]:
+    seconds = predicted_incremental(full, sizes, technique, reach)
+    affected = int(total * expected_part(sizes, technique, reach))
+    return _candidate(technique, seconds, sum(one.changed_bytes for one in sizes) + affected)
+
+
+def _candidate(technique: Technique, seconds: float, read: int) -> dict[str, Any]:
+    return {"technique": str(technique), "seconds": round(seconds, 1), "bytes_read": read}
+
+
+def _needs(name: str, folder: Place, sources: Sequence[Mapping[str, Any]]) -> str:
+    if not sources:
+        return "nothing: what is in the way lies in the query"
+    reads = [one for one in sources if one["source"] == name]
+    feed = None
+    if table_head(folder) is not None:
+        feed = delta_table(folder).metadata().configuration.get(CHANGE_FEED, "").lower() == "true"
+    grown, changed = (all(one[key] != RECOMPUTED for one in reads) for key in ("rows_added", "rows_changed"))
+    return SourceNeeds(True, bool(reads), grown=grown, changed=changed, change_feed=feed).text
 
 
 def _name(source: SourceEntry, folder: Place) -> str:

@@ -13,9 +13,12 @@ from headwater.definitions.expectation import needs_judgement
 from headwater.incremental.costs import (
     Effort,
     Limits,
+    Reach,
     SourceSize,
+    changed_share,
     corrected,
     full_runs,
+    known_reach,
     limits_from,
     not_faster,
     predicted_full,
@@ -62,6 +65,8 @@ class Decision:
         predicted: its seconds, before last runs correct them; ``full``: those of a full refresh.
         runs: of the last refreshes by it, what was predicted and what they took.
         by_cost: whether the cost decides.
+        changed: the part of a source that changed.
+        reach: how far changes reach, by the technique ``followed``, for the next decision.
     """
 
     planned: Planned
@@ -70,11 +75,19 @@ class Decision:
     full: float = 0.0
     runs: Sequence[Sequence[float]] = ()
     by_cost: bool = False
+    changed: float = 0.0
+    followed: Technique | None = None
+    reach: Reach | None = None
+
+    def everywhere(self) -> Decision:
+        """The decision again, now that the changes reach too far to be named."""
+        return replace(self, reach=Reach(1.0, self.changed))
 
     def at(self, effort: Effort | None) -> Decision:
         """The decision again, now that it is known what an affected part moves; nothing of it was read so far."""
         if effort is None:
             return self
+        reach = Reach(round(effort.share, 4), self.changed)
         predicted = predicted_part(self.full, effort)
         incremental = corrected(predicted, self.runs)
         planned, chosen = self.planned, self.planned.chosen
@@ -82,8 +95,8 @@ class Decision:
         against = not_faster(self.full, incremental) if self.by_cost else None
         if against is not None:
             recomputed = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, planned.sources)
-            return replace(self, planned=recomputed, techniques=None)
-        return replace(self, planned=replace(planned, costs=costs), predicted=predicted)
+            return replace(self, planned=recomputed, techniques=None, reach=reach)
+        return replace(self, planned=replace(planned, costs=costs), predicted=predicted, reach=reach)
 
 
 @dataclass
@@ -243,7 +256,8 @@ class RefreshDecision:
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
-        full, predicted, sizes = self._costs(query, moved, chosen)
+        reach = known_reach(self._known, chosen)
+        full, predicted, sizes = self._costs(query, moved, chosen, reach)
         runs = self._known.get("runs", {}).get(str(chosen), ())
         incremental = corrected(predicted, runs)
         costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
@@ -251,16 +265,16 @@ class RefreshDecision:
         against = rejected(limits, sizes, full, incremental) if by_cost else None
         if against is not None:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
-            return Decision(planned)
+            return Decision(planned, followed=chosen, reach=None if reach is None else reach.unseen)
         planned = Planned(chosen, costs=costs, sources=tables)
-        return Decision(planned, techniques, predicted, full, runs, by_cost)
+        return Decision(planned, techniques, predicted, full, runs, by_cost, changed_share(sizes), chosen)
 
     def _costs(
-        self, query: ExaminedQuery, moved: set[str], chosen: Technique
+        self, query: ExaminedQuery, moved: set[str], chosen: Technique, reach: Reach | None
     ) -> tuple[float, float, list[SourceSize]]:
         full = predicted_full(full_runs(self._known), source_bytes(query))
         sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
-        return full, predicted_incremental(full, sizes, chosen), sizes
+        return full, predicted_incremental(full, sizes, chosen, reach), sizes
 
     @property
     def _known(self) -> Mapping[str, Any]:

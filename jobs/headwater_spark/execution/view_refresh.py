@@ -28,7 +28,7 @@ from headwater.delta_log.table_history import (
 from headwater.errors import FlowInterrupted, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.incremental.conditions import NotIncrementalizable
-from headwater.incremental.costs import KEPT_FULL_RUNS, KEPT_RUNS, full_runs
+from headwater.incremental.costs import KEPT_FULL_RUNS, KEPT_RUNS, Reach, full_runs
 from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
@@ -51,7 +51,7 @@ from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.views.changed_rows import FilesMissing
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
-from headwater_spark.views.layout import ROWS_PER_FILE, sorting_column
+from headwater_spark.views.layout import Layout, view_layout
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.part_write import PartWrite
 from headwater_spark.views.techniques import Increment
@@ -139,6 +139,8 @@ class _Refresh:
     seconds: float = 0.0
     predicted: float = 0.0
     planned: str = ""
+    # How far changes reach, by which technique, where that is known since.
+    reached: tuple[Technique, Reach] | None = None
     # Whether changes of the sources are of use to the next refresh: maintenance keeps them.
     follows: bool = True
 
@@ -163,6 +165,7 @@ class _Refresh:
     def carry_out(self) -> None:
         """Do what is decided; what fails on the incremental way before its commit is done by recomputing the view."""
         decision = self._decision()
+        self._note_reach(decision)
         if decision.techniques is not None:
             instead = self._increment(decision)
             if instead is None:
@@ -196,8 +199,16 @@ class _Refresh:
             runs = dict(known.get("runs", {}))
             own = [*runs.get(self.planned, ()), [round(self.predicted, 2), round(self.seconds, 2)]]
             known["runs"] = runs | {self.planned: own[-KEPT_RUNS:]}
+        if self.reached is not None:
+            technique, reach = self.reached
+            noted = [reach.share, round(reach.changed, 4), reach.since]
+            known["reach"] = {**known.get("reach", {}), str(technique): noted}
         follows = known.get("follows", True) if self.done is Technique.NO_OP else self.follows
         return {**known, "technique": str(self.done), "reason": self.reason, "follows": follows}
+
+    def _note_reach(self, decision: Decision) -> None:
+        if decision.followed is not None and decision.reach is not None:
+            self.reached = (decision.followed, decision.reach)
 
     def _decision(self) -> Decision:
         run = self.run
@@ -235,8 +246,10 @@ class _Refresh:
         try:
             increment = decision.techniques.increment(chosen)
             if isinstance(increment, Issue):
+                self._note_reach(decision.everywhere())
                 return Planned(Technique.COMPLETE_RECOMPUTE, (increment,), sources=decision.planned.sources)
             decision = decision.at(increment.effort)
+            self._note_reach(decision)
             planned = decision.planned
             if decision.techniques is None:
                 return planned
@@ -267,8 +280,10 @@ class _Refresh:
         """Recompute the view, or the part of it that its declaration names."""
         run = self.run
         in_part = run.flow.replace_where is not None and not self.whole and table_exists(run.table)
-        column = None if in_part else self._sorted_by()
-        rows = self.rows if column is None else self.rows.sortWithinPartitions(quoted(column))
+        layout = Layout() if in_part else self._layout()
+        rows = self.rows
+        if layout.sorted_by is not None:
+            rows = rows.sortWithinPartitions(quoted(layout.sorted_by))
         # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
         target = DeltaOverwrite(
             run.table,
@@ -276,16 +291,16 @@ class _Refresh:
             slice_condition(self.rows, run.flow) if in_part else None,
             new_columns=run.dataset.schema is None,
             once=not needs_judgement(run.dataset.expectations),
-            rows_per_file=None if column is None else ROWS_PER_FILE,
+            rows_per_file=layout.rows_per_file,
         )
         self._write(rows, target, self.done, whole=True)
         keep_clustering(run.context.spark, run.dataset, run.table)
 
-    def _sorted_by(self) -> str | None:
-        """The column by which a later refresh will find a part of the view."""
+    def _layout(self) -> Layout:
+        """How a later refresh will find a part of the view."""
         query, dataset = self.query, self.run.dataset
         if query is None or not self.follows or needs_judgement(dataset.expectations):
-            return None
+            return Layout()
         sizes = {
             number: table_bytes(query.noted[key]) or 0
             for number, (key, _) in query.tables.items()
@@ -295,9 +310,9 @@ class _Refresh:
         types, names = [field.dataType.simpleString() for field in fields], [field.name for field in fields]
         declared = (*dataset.partition_columns, *(dataset.cluster_columns or ()))
         try:
-            return sorting_column(query.plan.root, types, names, sizes, declared)
+            return view_layout(query.plan.root, types, names, sizes, declared)
         except _NOT_SEEN:
-            return None
+            return Layout()
 
     def _write(self, rows: DataFrame, target: BatchTarget, technique: Technique, *, whole: bool) -> None:
         run = self.run

@@ -6,7 +6,7 @@ Decision 0162.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -123,6 +123,12 @@ class Node:
         return self.children[0].output if passing else ()
 
     @property
+    def projections(self) -> list[tuple[Expr, ...]]:
+        """Of an Expand, what each of its rows is made of, column by column; empty where that is not known."""
+        columns, parts = len(self.exprs("output")), self.exprs("projections")
+        return [parts[first : first + columns] for first in range(0, len(parts), columns)] if columns else []
+
+    @property
     def subquery_plans(self) -> Iterator[Node]:
         """The plans of subqueries in the expressions of this operator and of those below, theirs included."""
         for node in self.walk():
@@ -144,8 +150,13 @@ def is_distinct(node: Node) -> bool:
     return node.kind == "Distinct"
 
 
-def read_plan(text: str) -> Node:
+def read_plan(text: str, projections: Mapping[int, Sequence[str]] | None = None) -> Node:
     """The plan that Spark's ``toJSON`` describes.
+
+    Args:
+        text: of the plan.
+        projections: of each Expand (by its number), the texts of what its rows are made of, one after the other: the plan's own
+            text leaves them out.
 
     Raises:
         ValueError: it is no such text.
@@ -153,14 +164,17 @@ def read_plan(text: str) -> Node:
     parts = json.loads(text)
     if not isinstance(parts, list) or not parts:
         raise ValueError("a plan is a list of operators")
-    return _Operators(parts).node()
+    return _Operators(parts, projections or {}).node()
 
 
 class _Operators:
     """Puts the operators of a plan together, which the JSON lists from the top, each before those below it."""
 
-    def __init__(self, parts: list[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, parts: list[Mapping[str, Any]], projections: Mapping[int, Sequence[str]] | None = None
+    ) -> None:
         self._parts = iter(enumerate(parts))
+        self._projections = projections or {}
 
     def node(self) -> Node:
         number, part = next(self._parts)
@@ -168,6 +182,9 @@ class _Operators:
         fields = {
             key: _field(value) for key, value in part.items() if key not in ("class", "num-children", "child")
         }
+        if number in self._projections:
+            texts = self._projections[number]
+            fields["projections"] = tuple(_expression(iter(json.loads(text))) for text in texts)
         return Node(_simple(part["class"]), number, fields, children)
 
 

@@ -107,9 +107,9 @@ class ViewPlan:
         # What a WITH clause names is put where it is read, so that each read is a leaf of its own.
         self._plan = self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
         text = str(self._plan.toJSON())
-        self.root: Node = read_plan(text)
-        self._has_python = "PythonUD" in text
         self._nodes = list(_in_order(self._plan))
+        self.root: Node = read_plan(text, self._projections())
+        self._has_python = "PythonUD" in text
         self._attributes: dict[int, Any] = {}
 
     @property
@@ -171,6 +171,13 @@ class ViewPlan:
         plan = self._chosen(self._built(recipe, rows_of), ids, ids)
         rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.working._jsparkSession, plan)  # noqa: SLF001
         return DataFrame(rows, self.working)
+
+    def _projections(self) -> dict[int, list[str]]:
+        return {
+            number: [str(one.toJSON()) for row in items(node.projections()) for one in items(row)]
+            for number, node in enumerate(self._nodes)
+            if class_name(node).endswith(".Expand")
+        }
 
     # -- building ------------------------------------------------------------------------------------------------
 

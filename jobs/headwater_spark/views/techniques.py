@@ -178,13 +178,18 @@ class Techniques:
             needed.rows,
             condition,
             sought=sought,
-            effort=self._effort(needed, sought),
+            effort=self._effort(needed, sought, len(touched)),
         )
 
-    def _effort(self, needed: NeededRows, sought: Sequence[Sought]) -> Effort:
+    def _effort(self, needed: NeededRows, sought: Sequence[Sought], keys: int) -> Effort:
         stored = table_files(self._table, None, {one.column for one in sought}) or ()
         rewritten = sum(file.bytes for file in stored if file.may_have(sought))
-        return Effort(needed.read, needed.sources, rewritten, sum(file.bytes for file in stored))
+        # A view has at least a row for each key, so that this is about the part that is touched; of a range, it may be all.
+        rows = sum(file.records or 0 for file in stored)
+        listed = keys <= self._limits.max_keys and rows > 0
+        selected = min(1.0, keys / rows) if listed else 1.0
+        every = sum(file.bytes for file in stored)
+        return Effort(needed.read, needed.sources, rewritten, every, selected)
 
     def _columns(self, places: Sequence[int]) -> list[KeyColumn]:
         return [KeyColumn(self._names[place], self._types[place]) for place in places]

@@ -124,6 +124,8 @@ class Tracing:
             return Answer(Over(node.number, (below.recipe,)) if usable else below.recipe, below.known)
         if node.kind == "Generate":
             return self._through_generate(node, wished, follow, wanted)
+        if node.kind == "Expand":
+            return _expanded(node, wanted, wished, follow)
         if node.kind in ("Project", "Aggregate"):
             return _chosen_columns(node, wanted, wished, follow)
         raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
@@ -328,6 +330,24 @@ def _chosen_columns(node: Node, wanted: frozenset[int], wished: frozenset[int], 
     places = tuple(place for place in chosen if outputs[place].references <= below.known)
     known = frozenset(one for place in places if (one := outputs[place].id) is not None)
     return Answer(Columns(node.number, places, below.recipe), known)
+
+
+def _expanded(node: Node, wanted: frozenset[int], wished: frozenset[int], follow: _Follow) -> Answer:
+    """Each row of the input makes some rows of the output, of which some columns are those of the input."""
+    rows = node.projections
+    if not rows or any(one.has_subquery for row in rows for one in row):
+        raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
+    taken = frozenset(
+        number
+        for place, number in enumerate(node.output)
+        if all(row[place].kind == "AttributeReference" and row[place].id == number for row in rows)
+    )
+    needed = frozenset(number for row in rows for one in row for number in one.references)
+    made = needed if wanted - taken else frozenset[int]()
+    below = follow(node.children[0], (wanted & taken) | made, wished | needed)
+    if needed <= below.known:
+        return Answer(Over(node.number, (below.recipe,)), frozenset(node.output))
+    return Answer(below.recipe, below.known & taken)
 
 
 def _renamed(union: Node, branch: Node, places: Collection[int], recipe: Recipe) -> Recipe:

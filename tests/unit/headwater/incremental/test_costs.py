@@ -6,14 +6,19 @@ import pytest
 
 from headwater.errors import InvalidSpec
 from headwater.incremental.costs import (
+    FADING,
     FIRST_RUN,
     FIXED_SECONDS,
+    SMALL_FULL_SECONDS,
+    SMALL_SECONDS,
     Effort,
     FullRun,
     Limits,
+    Reach,
     SourceSize,
     corrected,
     full_runs,
+    known_reach,
     limits_from,
     not_faster,
     predicted_full,
@@ -31,7 +36,8 @@ LARGE = [SourceSize("sales", 1000, 10)]
     ("limits", "changed", "full", "incremental", "sub_type"),
     [
         (Limits(), LARGE, 60.0, 5.0, None),
-        (Limits(), LARGE, 1.9, 1.0, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), LARGE, SMALL_SECONDS - 0.1, 0.1, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), LARGE, SMALL_SECONDS + 0.1, 0.4, None),
         (Limits(), [SourceSize("sales", 1000, 251)], 60.0, 5.0, "CHANGESET_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(max_changed_share=0.5), [SourceSize("sales", 1000, 251)], 60.0, 5.0, None),
         (Limits(), LARGE * 4, 60.0, 5.0, "NUM_JOINS_THRESHOLD_EXCEEDED"),
@@ -51,8 +57,8 @@ def test_predictions():
     assert predicted_full(twice, 2 * MB) == 20.0
     assert predicted_full(twice, MB) == 10.0
     assert predicted_full([], 20_000_000) == FIXED_SECONDS / 2 + 1
-    assert predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY) == FIXED_SECONDS + 1
-    assert predicted_incremental(100.0, LARGE, Technique.GROUP_AGGREGATE) == FIXED_SECONDS + 1
+    appended = predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY)
+    assert 1 < appended < predicted_incremental(100.0, LARGE, Technique.GROUP_AGGREGATE) < FIXED_SECONDS + 1
     assert predicted_incremental(100.0, LARGE, Technique.ROW_BASED) == pytest.approx(FIXED_SECONDS + 11)
     assert SourceSize("t", 0, 0).share == 1.0
 
@@ -65,7 +71,7 @@ def test_the_first_full_refresh_counts_less():
 
 def test_small_sources_are_read_in_no_time():
     """However long the driver took to begin; what is measured again counts, as of a query that makes much of little."""
-    assert predicted_full([FullRun(30.0, 100)], 100) == FIXED_SECONDS
+    assert predicted_full([FullRun(30.0, 100)], 100) == SMALL_FULL_SECONDS
     assert predicted_full([FullRun(30.0, 100), FullRun(28.0, 100)], 100) == 28.0
     assert rejected(Limits(), LARGE, predicted_full([FullRun(30.0, 100)], 100), 0.1) is not None
 
@@ -76,6 +82,41 @@ def test_the_extent_of_a_part():
     assert predicted_part(10.0, Effort(0, 100, 25, 50)) == pytest.approx(FIXED_SECONDS + 2.5)
     assert predicted_part(10.0, Effort(100, 100, 50, 50)) == FIXED_SECONDS + 10
     assert predicted_part(10.0, Effort(0, 0, 0, 0)) == FIXED_SECONDS + 10
+
+
+def test_rows_of_other_keys_are_only_read():
+    """Of a part with few keys that lie in all files, most of what the query makes of rows is saved."""
+    few, all_of_them = Effort(100, 100, 10, 10, 0.01), Effort(100, 100, 10, 10, 1.0)
+    assert predicted_part(10.0, few) < predicted_part(10.0, all_of_them) * 0.7
+    assert all_of_them.share == 1.0
+
+
+def test_how_far_changes_reached_before_is_expected_again():
+    """Less so with each refresh that did not look, and for a smaller change; where nothing is known, a small part."""
+    far = Reach(0.9, 0.01)
+    assert predicted_incremental(100.0, LARGE, Technique.ROW_BASED, far) == pytest.approx(FIXED_SECONDS + 90)
+    assert predicted_incremental(
+        100.0, [SourceSize("sales", 1000, 1)], Technique.ROW_BASED, far
+    ) == pytest.approx(FIXED_SECONDS + 9)
+    assert predicted_incremental(100.0, LARGE, Technique.ROW_BASED, far.unseen.unseen) == pytest.approx(
+        FIXED_SECONDS + 90 * FADING**2
+    )
+    assert predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY, far) < 3
+    assert known_reach({"reach": {"ROW_BASED": [0.9, 0.01, 2]}}, Technique.ROW_BASED) == far.unseen.unseen
+    assert known_reach({}, Technique.ROW_BASED) is None
+
+
+@pytest.mark.parametrize("full", [2.0, 5.0, 20.0, 100.0])
+def test_a_view_whose_changes_reach_everywhere_is_looked_at_again_at_times(full: float):
+    """Not each time, since a look costs a job; and not never, since the next change may lie together."""
+    reach, looks = Reach(0.95, 0.01), []
+    for number in range(20):
+        if not_faster(full, predicted_incremental(full, LARGE, Technique.ROW_BASED, reach)):
+            reach = reach.unseen
+        else:
+            reach = Reach(0.95, 0.01)
+            looks.append(number)
+    assert 1 <= len(looks) <= 10
 
 
 def test_a_part_that_is_the_whole_is_not_worth_it():

@@ -98,6 +98,15 @@ def window(child: Node, partition: int, made: int) -> Node:
     return Node("Window", 0, fields, (child,))
 
 
+def expand(child: Node, made: int, *columns: int) -> Node:
+    """Each row twice: with the column ``columns[0]`` under the id ``made``, and with NULL there; the others are taken over."""
+    first, *rest = columns
+    nothing = Expr("Literal", {"value": None, "dataType": "integer"})
+    kept = tuple(map(column, rest))
+    fields = {"output": (*kept, column(made)), "projections": (*kept, column(first), *kept, nothing)}
+    return Node("Expand", 0, fields, (child,))
+
+
 def union(*children: Node) -> Node:
     """All rows of several."""
     return Node("Union", 0, {}, children)
@@ -140,6 +149,18 @@ def _applied(node: Node, inputs: list[Bag]) -> Bag:
         )
     if is_distinct(node):
         return Counter(dict.fromkeys(inputs[0], 1))
+    if node.kind == "Expand":
+        made = [
+            _mapped(
+                inputs[0],
+                lambda row, parts=parts: tuple(
+                    (number, _value(one, dict(row), None))
+                    for number, one in zip(node.output, parts, strict=True)
+                ),
+            )
+            for parts in node.projections
+        ]
+        return sum(made, Counter())
     if node.kind == "Union":
         return sum(
             (
@@ -206,7 +227,7 @@ def _value(one: Expr, row: Mapping[int, Any], members: Bag | None) -> Any:
         number = inner.children[0].children[0].id
         values = [dict(member)[number] for member in (members or Counter()).elements()]
         return sum(value for value in values if value is not None)
-    return row[inner.id or 0]
+    return None if inner.kind == "Literal" else row[inner.id or 0]
 
 
 def _true(condition: Expr, row: Mapping[int, Any]) -> bool:

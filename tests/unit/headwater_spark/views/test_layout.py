@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.headwater_spark.views import plans as p
 
-from headwater_spark.views.layout import sorting_column
+from headwater_spark.views.layout import ROWS_PER_FILE, Layout, sorting_column, view_layout
 from headwater_spark.views.plan_description import Node
 
 SALES = p.leaf(1, 2, 3)
@@ -40,3 +40,21 @@ def test_what_is_declared_decides():
     assert column(WINDOWS, chosen=("qty",)) is None
     assert column(Node("Sort", 0, {}, (WINDOWS,))) is None
     assert column(WINDOWS, sizes={}) is None
+
+
+def layout(query: Node, size: int = 10, chosen: tuple[str, ...] = ()) -> Layout:
+    root = p.numbered(query)
+    return view_layout(root, TYPES, NAMES, {leaf.number: size for leaf in root.leaves}, chosen)
+
+
+def test_what_lies_together_in_a_source_stays_together():
+    """Rows that come one by one are cut into files, larger ones of larger sources; groups are sorted; the rest is the user's."""
+    assert layout(SALES) == Layout(None, ROWS_PER_FILE)
+    assert layout(SALES, 1_000_000_000) == Layout(None, 1_000_000)
+    assert layout(WINDOWS) == Layout("day", ROWS_PER_FILE)
+    for own in (
+        layout(SALES, chosen=("qty",)),
+        layout(Node("Repartition", 0, {}, (SALES,))),
+        layout(Node("Sort", 0, {}, (WINDOWS,))),
+    ):
+        assert own == Layout()

@@ -209,3 +209,21 @@ def test_what_is_no_plan(text: str):
     """Another form of the JSON is not taken for a plan."""
     with pytest.raises(ValueError):
         read_plan(text)
+
+
+def test_what_rows_of_an_expand_are_made_of():
+    """The plan's text leaves it out and it is given beside it: what it reads is known, and a clock in it is seen."""
+    sales = {"class": "x.LogicalRelation", "num-children": 0, "output": [attribute(1), attribute(2)]}
+    expand = {
+        "class": LOGICAL + "Expand",
+        "num-children": 1,
+        "projections": None,
+        "output": [attribute(1), attribute(30)],
+        "child": 0,
+    }
+    parts = [attribute(1), attribute(2), attribute(1), [{"class": "x.CurrentDate", "num-children": 0}]]
+    text = json.dumps([expand, sales])
+    root = read_plan(text, {0: [json.dumps(part) for part in parts]})
+    assert [[one.id for one in row] for row in root.projections] == [[1, 2], [1, None]]
+    assert [issue.sub_type for issue in shape_issues(root)] == ["TIME_FUNCTION"]
+    assert read_plan(text).projections == []

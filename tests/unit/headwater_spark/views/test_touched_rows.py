@@ -20,6 +20,11 @@ COUNTED = p.named(p.aggregate("Sum", 3), 90)
 
 # Each query, and the columns of its result that tell where it changed.
 QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
+    "unpivot": (p.expand(SALES, 30, 3, 1, 2), (1, 2)),
+    "unpivot by what is made": (p.expand(SALES, 30, 3, 1, 2), (1, 30)),
+    "rolled up": (
+        p.group(p.expand(SALES, 30, 2, 1, 3), (1, 30), p.named(p.column(1), 31), p.named(p.column(30), 32), COUNTED), (31, 32),
+    ),
     "filter": (p.where(SALES, p.above(3, 1)), (1, 2, 3)),
     "inner": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1, 12)),
     "inner by one side": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1,)),

@@ -32,7 +32,7 @@ class _Plans:
         kinds = (
             ("leaf",)
             if depth == 0
-            else ("project", "filter", "join", "join", "set", "distinct", "group", "window")
+            else ("project", "filter", "join", "join", "set", "distinct", "group", "window", "expand")
         )
         kind = self.draw(st.sampled_from(kinds))
         return getattr(self, kind)(depth)
@@ -77,6 +77,10 @@ class _Plans:
         keys = tuple(dict.fromkeys(self.column(child) for _ in range(self.draw(st.integers(1, 2)))))
         shown = [p.named(p.column(key), next(self.ids)) for key in keys if self.draw(st.integers(0, 4))]
         return p.group(child, keys, *shown, p.named(p.aggregate("Sum", self.column(child)), next(self.ids)))
+
+    def expand(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        return p.expand(child, next(self.ids), self.column(child), *child.output[:-1])
 
     def window(self, depth: int) -> Node:
         child = self.plan(depth - 1)

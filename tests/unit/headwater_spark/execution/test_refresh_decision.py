@@ -1,0 +1,38 @@
+"""What becomes of a decision when it is known how far changes reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.incremental.costs import Effort, Reach
+from headwater.incremental.techniques import Planned, Technique
+from headwater_spark.execution.refresh_decision import Decision
+
+CHOSEN = Decision(
+    Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), True, 0.05, Technique.ROW_BASED
+)  # fmt: skip
+NEAR, FAR = Effort(1, 100, 0, 0), Effort(95, 100, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("effort", "technique"), [(NEAR, Technique.ROW_BASED), (FAR, Technique.COMPLETE_RECOMPUTE)]
+)
+def test_what_was_seen_is_noted_whatever_follows(effort: Effort, technique: Technique) -> None:
+    """A part that is nearly the whole is not worth it; both ways the next decision knows how far the change reached."""
+    decision = CHOSEN.at(effort)
+    assert decision.planned.chosen is technique
+    assert decision.reach == Reach(effort.share, 0.05)
+
+
+def test_a_policy_that_promises_is_kept() -> None:
+    """Where the cost does not decide, no part is too large."""
+    promised = Decision(
+        Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), False, 0.05, Technique.ROW_BASED
+    ).at(FAR)
+    assert promised.planned.chosen is Technique.ROW_BASED
+
+
+def test_too_many_keys_are_as_far_as_can_be() -> None:
+    """So that the next refresh does not look for them again."""
+    assert CHOSEN.everywhere().reach == Reach(1.0, 0.05)
+    assert CHOSEN.at(None) is CHOSEN
