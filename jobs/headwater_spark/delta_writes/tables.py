@@ -16,6 +16,7 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 from headwater.storage.walking import is_there_for_hadoop, remove_tree
+from headwater_spark.java_classes import java_class
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
@@ -43,9 +44,9 @@ def remove_empty_logs(spark: SparkSession, *paths: Place | None) -> None:
 
 def _remove_with_marks(spark: SparkSession, folder: ObjectPath) -> None:
     """Remove a folder by Hadoop: the keys of its marks end with a slash, and our client knows no such keys."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - Hadoop's file systems have no public face in Python
+    # Hadoop's file systems have no public face in Python.
     conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
-    marked = jvm.org.apache.hadoop.fs.Path(str(folder))
+    marked = java_class(spark._jvm, "org.apache.hadoop.fs.Path")(str(folder))  # noqa: SLF001
     marked.getFileSystem(conf).delete(marked, True)
 
 

@@ -7,7 +7,7 @@ import shutil
 
 import obstore
 import pytest
-from tests.unit.headwater.metrics.conftest import pipeline
+from tests.unit.headwater.metrics.conftest import done, pipeline
 
 from headwater.doctor.flow_cases import named_case
 from headwater.errors import InvalidSpec, UpdateInProgress
@@ -18,7 +18,7 @@ from headwater.storage.conditions import StoreRefused
 from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
 
-__all__ = ["pipeline"]
+__all__ = ["done", "pipeline"]
 _NUMBERS = itertools.count()
 
 
@@ -32,6 +32,14 @@ def roots(s3):
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+
+
+def everything(done):
+    return sorted(
+        (str(file), about.st_size)
+        for root in (done.project.storage, done.project.warehouse)
+        for file, about in files_below(root)
+    )
 
 
 def test_one_update_at_a_time(pipeline):
