@@ -190,6 +190,8 @@ def test_logs_without_a_commit(tmp_path: Path):
 def test_logs_without_a_commit_on_a_store():
     """Hadoop's mark of the log's folder is enough for Delta to refuse, and only Hadoop can remove it: it has to, and nothing else."""
     spark = MagicMock()
+    path = MagicMock()
+    setattr(spark._jvm, "org.apache.hadoop.fs.Path", path)
     with store_server() as store:
         store.make_bucket("lake")
         unborn, half, born, none = (store.place("lake", name) for name in ("unborn", "half", "born", "none"))
@@ -198,9 +200,9 @@ def test_logs_without_a_commit_on_a_store():
         (born / "_delta_log" / f"{0:020d}.json").write_text("{}")
         assert not (unborn / "_delta_log").exists()
         remove_empty_logs(spark, unborn, half, born, none)
-    removed = [call.args[0] for call in spark._jvm.org.apache.hadoop.fs.Path.call_args_list]
+    removed = [call.args[0] for call in path.call_args_list]
     assert removed == [str(unborn / "_delta_log"), str(half / "_delta_log")]
-    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    system = path.return_value.getFileSystem.return_value
     assert [call.args[1] for call in system.delete.call_args_list] == [True, True]
 
 

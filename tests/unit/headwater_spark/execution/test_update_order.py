@@ -54,7 +54,10 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(update, "plan_update", lambda *_: None)
     monkeypatch.setattr(update, "refuse_old_names", enough)
     project: Any = SimpleNamespace(
-        state_folder=tmp_path, pipeline_id="p", spark_conf={}, spec=SimpleNamespace(trigger=AvailableNow())
+        state_folder=tmp_path,
+        pipeline_id="p",
+        spark_conf={},
+        spec=SimpleNamespace(trigger=AvailableNow(), metastore=None),
     )
     with pytest.raises(Enough):
         run_update(project, UpdateRequest(Selection()))

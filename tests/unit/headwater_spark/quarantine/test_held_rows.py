@@ -15,6 +15,7 @@ from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.definitions.expectation import Expectation, UniqueKey, ViolationAction
+from headwater.delta_log.table_history import has_transaction
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -238,10 +239,33 @@ def test_the_identity_of_a_replay():
         ("p.f@0", False),
     ],
 )
-def test_whether_a_replay_is_in_the_table(tmp_path: Path, application: str, there: bool):
-    """The table knows by the commit's id, also by the one that replays had formerly."""
+def test_whether_a_replay_is_in_the_table(monkeypatch, tmp_path: Path, application: str, there: bool):
+    """The table knows by the commit's id, also by the one that replays had formerly; an id that it has not is used up."""
     commit(tmp_path, transactions={application: 0})
-    assert marks().in_table(tmp_path) is there
+    retired = ids_used_up(monkeypatch)
+    assert marks().ended_in(tmp_path) is there
+    assert retired == ([] if there else ["p.replay.r.f@0"])
+
+
+def test_a_replay_into_a_table_that_is_gone(monkeypatch, tmp_path: Path):
+    """It did not end there, and there is nothing to use its id up in."""
+    retired = ids_used_up(monkeypatch)
+    assert not marks().ended_in(tmp_path)
+    assert not retired
+
+
+def ids_used_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids that are used up from now on, as Delta would do it: only where the table has no commit of them."""
+    retired: list[str] = []
+
+    def retire_unwritten(_spark: object, table: Path, application: str) -> bool:
+        if has_transaction(table, application, 0):
+            return False
+        retired.append(application)
+        return True
+
+    monkeypatch.setattr(replay_marks, "retire_unwritten", retire_unwritten)
+    return retired
 
 
 class Quarantine:
@@ -309,6 +333,7 @@ def test_a_replay_that_came_to_nothing(monkeypatch, files: bool):
 def test_what_became_of_a_killed_replay(monkeypatch, tmp_path: Path, rows, table, settled):
     """Each part of each replay is finished where the table has its commit, and taken back where it has not."""
     plain_functions(monkeypatch, replay_marks)
+    ids_used_up(monkeypatch)
     commit(tmp_path / "t", transactions=dict.fromkeys(table, 0))
     done: list[Any] = []
     monkeypatch.setattr(
@@ -327,6 +352,7 @@ def test_what_became_of_a_killed_replay(monkeypatch, tmp_path: Path, rows, table
 def test_names_of_renamed_flows(monkeypatch, tmp_path: Path):
     """A flow that was renamed looks for its replays under the names that it commits with."""
     plain_functions(monkeypatch, replay_marks)
+    ids_used_up(monkeypatch)
     commit(tmp_path / "t", transactions={"old.replay.r.before@0": 0})
     done: list[str] = []
     monkeypatch.setattr(ReplayMarks, "finish", lambda one: done.append(one.application))
