@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
+from tests.spark_jobs import jobs_since, last_job
 
 VIEWS = {
     "chosen": "select id, day, upper(name) n from events where qty > 1",
@@ -45,25 +46,16 @@ def rows_of(case: PipelineCase, spark: SparkSession, first: int, day: str) -> No
     made.write.format("delta").mode("append").save(str(case.table("events")))
 
 
-def _jobs(spark: SparkSession) -> list[Any]:
-    """The newest jobs that the session knows of, the last one first."""
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    jobs = context.statusStore().jobsList(None)
-    return [jobs.apply(place) for place in range(min(60, jobs.size()))]
-
-
 def taken(case: PipelineCase, spark: SparkSession, name: str) -> tuple[tuple[str, int], list[str]]:
     """The technique of a refresh, how many jobs it took, and what they are."""
-    before = max((job.jobId() for job in _jobs(spark)), default=-1)
+    before = last_job(spark)
     report = case.update(tables=(name,))
     assert report.state == "COMPLETED", report.error
     (event,) = case.events(update_id=report.result.update_id, event_type="planning_information")
     told = event["details"]["planning_information"]["technique_information"]
     chosen = next(one["maintenance_type"] for one in told if one.get("is_chosen"))
-    new = [job for job in _jobs(spark) if job.jobId() > before]
-    named = [f"{job.name()} | {job.description()}" for job in new]
-    return (chosen.removeprefix("MAINTENANCE_TYPE_"), len(new)), named
+    jobs = jobs_since(spark, before)
+    return (chosen.removeprefix("MAINTENANCE_TYPE_"), len(jobs)), jobs
 
 
 def test_jobs_of_each_technique(pipeline: Any, spark: SparkSession) -> None:

@@ -81,9 +81,7 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             **LOCAL_FILES,
         }
     else:
-        conf["spark.jars"] = ",".join(
-            str(jar) for jar in [*ensure_jars("spark"), *([own_jar(), *of_store] if of_store else [])]
-        )
+        conf["spark.jars"] = ",".join(map(str, [*ensure_jars("spark"), own_jar(), *of_store]))
     merged = {**conf, **user_conf, **redaction(user_conf)}
     merged[_JAVA_OPTIONS] = _java_options(merged, local=local)
     return merged

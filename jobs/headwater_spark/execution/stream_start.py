@@ -18,6 +18,7 @@ from headwater.definitions.sink import SinkKind
 from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTarget
+from headwater_spark.delta_writes.known_transactions import stream_format
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import judged_target, takes_streams, target_of
 from headwater_spark.execution.foreach_batch import BatchWriter
@@ -88,7 +89,8 @@ def _start_native(run: FlowRun, stream: DataStreamWriter, metadata: dict[str, An
     if sink is not None:
         managed = {"path", "tablename"}
         stream = stream.options(**{k: v for k, v in sink.options.items() if k.lower() not in managed})
-    stream = stream.format("delta").option("userMetadata", json.dumps(metadata)).option("mergeSchema", "true")
+    stream = stream.format(stream_format(run.context.spark))
+    stream = stream.option("userMetadata", json.dumps(metadata)).option("mergeSchema", "true")
     if run.dataset.partition_columns:
         stream = stream.partitionBy(*run.dataset.partition_columns)
     return stream.start(str(run.delta_table))

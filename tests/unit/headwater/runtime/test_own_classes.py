@@ -16,6 +16,7 @@ from headwater.runtime.own_classes import (
     LOCAL_FILES,
     LOG_STORE,
     PACKAGED,
+    TABLE_SINK,
     built_from,
     fingerprint_of_sources,
     own_jar,
@@ -40,11 +41,12 @@ def test_the_committed_jar_was_built_from_the_committed_sources():
 
 
 def test_the_classes_that_settings_name_are_in_the_jar():
-    """Spark and Delta look them up by name, when the first checkpoint or commit is written."""
+    """Spark and Delta look them up by name, when the first stream, checkpoint or commit is written."""
     with zipfile.ZipFile(PACKAGED) as archive:
         names = set(archive.namelist())
     assert {
-        f"{name.replace('.', '/')}.class" for name in (LOG_STORE, CHECKPOINT_MANAGER, *LOCAL_FILES.values())
+        f"{name.replace('.', '/')}.class"
+        for name in (LOG_STORE, CHECKPOINT_MANAGER, TABLE_SINK, *LOCAL_FILES.values())
     } <= names
 
 

@@ -113,7 +113,8 @@ def test_a_driver_beside_its_task_on_a_cluster(
     assert command[1:3] == ["--master", master]
     assert settings["spark.pyspark.python"] == "/opt/workers/python3"
     assert settings["spark.pyspark.driver.python"] == sys.executable
-    assert settings["spark.jars"].endswith("spark.jar")
+    spark, ours = settings["spark.jars"].split(",")
+    assert (spark.endswith("/spark.jar"), Path(ours).name.startswith("headwater-")) == (True, True)
     assert settings["spark.databricks.delta.snapshotPartitions"] == "2"
     assert settings["spark.dynamicAllocation.enabled"] == "true"
     assert "/this/machines/java" not in " ".join(command)

@@ -22,6 +22,7 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_merge import DeltaMerge
 from headwater_spark.delta_writes.delta_replace import DeltaReplace
+from headwater_spark.execution import stream_start as subject
 from headwater_spark.execution.foreach_batch import BatchWriter
 from headwater_spark.execution.stream_start import start_stream
 from headwater_spark.execution.targets.auto_cdc import AutoCdc
@@ -34,6 +35,12 @@ UNIQUE = Expectation("u", "", ViolationAction.DROP, unique=UniqueKey(("id",)))
 KEYS = Replacement(("id",), "at")
 CHANGES: Any = ChangeFlow("events", ("id",), "n")
 TOLD = {"pipeline": "p", "flow": "orders", "epoch": 2}
+
+
+@pytest.fixture(autouse=True)
+def stream_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no JVM here that could be asked which sinks it has."""
+    monkeypatch.setattr(subject, "stream_format", lambda _: "our sink")
 
 
 def started(
@@ -55,11 +62,11 @@ def target_of(stream: Any) -> Any:
 
 
 def test_an_append_goes_to_the_delta_sink(tmp_path: Path):
-    """It commits under the query's own id; the metadata names pipeline, flow and epoch. Columns may come to the table."""
+    """Through our class, which has it commit under the query's own id; the metadata names pipeline, flow and epoch. Columns may come to the table."""
     stream, write, context = started(tmp_path, dataset(partition_columns=("day",)))
     assert stream.applications == ("query-id", "p.orders@2")
     assert (stream.writer, stream.judged) == (None, None)
-    assert (write.words["format"], write.words["outputMode"]) == ("delta", "append")
+    assert (write.words["format"], write.words["outputMode"]) == ("our sink", "append")
     assert write.words["trigger"] == {"availableNow": True}
     assert write.options_given == {
         "checkpointLocation": str(context.checkpoint("orders", "orders").epoch_folder(2)),
@@ -160,7 +167,7 @@ def test_sinks(tmp_path: Path):
         named = sink(SinkKind.DELTA, "delta", other="1", **{option: place})
         stream, write, context = started(tmp_path, named)
         path = folder if option == "Path" else str(context.table_path(dataset("out")))
-        assert (write.words["format"], write.path, write.options_given["other"]) == ("delta", path, "1")
+        assert (write.words["format"], write.path, write.options_given["other"]) == ("our sink", path, "1")
         assert option not in write.options_given
 
 

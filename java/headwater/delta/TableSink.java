@@ -1,0 +1,50 @@
+package headwater.delta;
+
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.sources.DeltaDataSource;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.sources.StreamSinkProvider;
+import org.apache.spark.sql.streaming.OutputMode;
+
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+
+/**
+ * Delta's own sink for streams, which finds in the table's checksum file whether the table has a batch. By itself it has Spark
+ * compute the table's whole state for that, in three jobs for each batch.
+ */
+public final class TableSink implements StreamSinkProvider {
+    public Sink createSink(SQLContext context, Map<String, String> options, Seq<String> partitions, OutputMode mode) {
+        Sink sink = new DeltaDataSource().createSink(context, options, partitions, mode);
+        return new Prepared(sink, context.sparkSession(), new Path(options.apply("path")));
+    }
+
+    /** Gives the table's newest known snapshot its transactions before each batch; the batch itself is Delta's. */
+    private static final class Prepared implements Sink {
+        private final Sink sink;
+        private final SparkSession session;
+        private final Path path;
+
+        Prepared(Sink sink, SparkSession session, Path path) {
+            this.sink = sink;
+            this.session = session;
+            this.path = path;
+        }
+
+        public void addBatch(long batch, Dataset<Row> rows) {
+            // Not brought up to date, which is a request: if somebody has committed since, Delta takes its own way.
+            KnownTransactions.give(DeltaLog.forTable(session, path).unsafeVolatileSnapshot());
+            sink.addBatch(batch, rows);
+        }
+
+        /** What Spark reports as the sink. */
+        public String toString() {
+            return sink.toString();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""A batch that a stream appends takes one Spark job: whether the table has it stands in the table's checksum file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.pipeline_case import PipelineCase
+from tests.spark_jobs import jobs_since, last_job
+
+from headwater_spark.java_classes import java_class
+
+TABLES = """
+@dp.table
+def landed():
+    return spark.readStream.format("json").schema("id LONG").load(LANDING)
+
+@dp.table(partition_cols=["part"])
+def parted():
+    return spark.readStream.table("landed").withColumn("part", F.col("id") % 2)
+"""
+
+
+def _jobs_of_an_update(case: PipelineCase, spark: SparkSession) -> list[str]:
+    before = last_job(spark)
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    return jobs_since(spark, before)
+
+
+def _ids(case: PipelineCase, name: str) -> list[int]:
+    return [id_ for (id_,) in case.rows(name, "id", "1")]
+
+
+def _transactions(case: PipelineCase, spark: SparkSession, name: str, *, known: bool) -> tuple[bool, Any]:
+    """What a fresh snapshot of a table says of its transactions; ``known``: after it was given those of the checksum."""
+    jvm: Any = spark._jvm
+    log = java_class(jvm, "org.apache.spark.sql.delta.DeltaLog")
+    log.clearCache()
+    snapshot = log.forTable(spark._jsparkSession, str(case.table(name))).unsafeVolatileSnapshot()
+    given = known and java_class(jvm, "headwater.delta.KnownTransactions").give(snapshot)
+    return given, snapshot.transactions().toString()
+
+
+def test_a_batch_takes_one_job(pipeline: Any, spark: SparkSession) -> None:
+    """One for each of two tables. The checksum names the same transactions as the log. A batch that the table has is not
+    written again, and where there is no checksum, Delta looks into the log as it always did.
+    """
+    case: PipelineCase = pipeline(TABLES)
+    case.land([{"id": number} for number in range(4)])
+    assert case.update().state == "COMPLETED"
+    case.land([{"id": 4}])
+    jobs = _jobs_of_an_update(case, spark)
+    assert len(jobs) == 2, jobs
+
+    for name in ("landed", "parted"):
+        given, known = _transactions(case, spark, name, known=True)
+        assert given
+        assert known == _transactions(case, spark, name, known=False)[1]
+        assert known.endswith("-> 1)"), known
+
+    # A driver that was killed after its commit to the table, and before Spark marked the batch as done.
+    (case.checkpoint("landed").epoch_folder(0) / "commits" / "1").unlink()
+    assert case.update().state == "COMPLETED"
+    assert _ids(case, "landed") == _ids(case, "parted") == list(range(5))
+
+    for name in ("landed", "parted"):
+        for checksum in (case.table(name) / "_delta_log").glob("*.crc"):
+            checksum.unlink()
+    java_class(spark._jvm, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    assert not _transactions(case, spark, "landed", known=True)[0]
+    (case.checkpoint("landed").epoch_folder(0) / "commits" / "1").unlink()
+    case.land([{"id": 5}])
+    assert len(_jobs_of_an_update(case, spark)) > 2
+    assert _ids(case, "landed") == _ids(case, "parted") == list(range(6))
