@@ -46,7 +46,7 @@ test-dags: classes ## Run the tests of the DAGs, with real submits
 	$(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup
 
 test-faults: classes ## Run the tests that kill and corrupt things
-	$(BIN)/pytest tests/fault_injection --numprocesses=2 --dist=loadfile
+	$(BIN)/pytest tests/fault_injection --numprocesses=2 --dist=load --maxschedchunk=1
 
 test-yarn: classes ## Run updates on a real YARN on loopback: 74 MB of jars once, a JDK, three minutes
 	$(BIN)/pytest -s tests/yarn
