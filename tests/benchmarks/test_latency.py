@@ -36,7 +36,7 @@ def test_latency(bench: Bench, tmp_path: Path) -> None:
 def measure(bench: Bench, root: Path, broker: KafkaBroker) -> None:
     """In each round each of them begins with a topic and with tables of its own; the first seconds are not counted."""
     pace = bench.size("events_a_second", 20, smoke=0)
-    before = bench.size("seconds_before", 10, smoke=0)
+    before = bench.size("seconds_before", 15, smoke=0)
     seconds = bench.size("seconds_of_events", min(60, max(15, int(bench.seconds / 6))), smoke=0)
     interval = f"{bench.size('trigger_ms', 1000, smoke=0)} milliseconds"
 
