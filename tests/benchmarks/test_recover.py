@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from deltalake import DeltaTable
 from tests.benchmarks.frame.bench import Bench
 from tests.benchmarks.frame.comparison import at_most
-from tests.benchmarks.frame.programs import FLOORS, PEERS, headwater_run, peer_program
+from tests.benchmarks.frame.driver import Driver
+from tests.benchmarks.frame.programs import PEERS, headwater_run, peer_program
 from tests.benchmarks.frame.runs import Run
 from tests.benchmarks.peers import one_stream
 
@@ -28,14 +25,11 @@ def test_recover(bench: Bench, tmp_path: Path) -> None:
     """The successor of a killed driver commits its first row in at most 1.1 of the hand-written job's time."""
     # More files than all rounds take in, so that every driver is killed in the middle of its work.
     landing = _landed(tmp_path, bench.size("files", 3000, smoke=0))
-    drivers = {name: _Driver(command, table) for name, (command, table) in _both(tmp_path, landing).items()}
-    for driver in drivers.values():
-        driver.kill_and_recover(0)
-    contenders = {name: driver.kill_and_recover for name, driver in drivers.items()}
+    both = {name: _Recovered(command, table) for name, (command, table) in _both(tmp_path, landing).items()}
+    contenders = {name: each.kill_and_recover for name, each in both.items()}
     bench.interleaved("kill -9", contenders, least=3, most=7)
-    for driver in drivers.values():
-        driver.kill()
-        driver.check()
+    for each in both.values():
+        each.check()
     bench.compare("kill -9", OURS, PEER, at_most(1.1))
     bench.finish()
 
@@ -46,7 +40,7 @@ def smoke(bench: Bench, root: Path) -> None:
     headwater_run(bench, _ours(root, landing))
     peer_program(bench, "one_stream.py", one_stream.main, [landing, root / "theirs"])
     for _, table in _both(root, landing).values():
-        assert _Driver([], table).check() == 2 * ROWS_OF_A_FILE
+        assert _Recovered([], table).check() == 2 * ROWS_OF_A_FILE
 
 
 def _ours(root: Path, landing: Path) -> list[str | Path]:
@@ -71,43 +65,29 @@ def _landed(root: Path, files: int) -> Path:
     return folder
 
 
-def _cpu_seconds(process: psutil.Process) -> float:
-    try:
-        return float(sum(process.cpu_times()[:4]))
-    except psutil.NoSuchProcess:
-        return 0.0
-
-
-class _Driver:
-    """A driver that is killed and started again."""
+class _Recovered:
+    """A driver that is killed, and its successor; and the table that they fill."""
 
     def __init__(self, command: Sequence[str | Path], table: Path) -> None:
-        self.command, self.table = list(map(str, command)), table
-        self.process: subprocess.Popen[bytes] | None = None
+        self.driver, self.table = Driver(command), table
 
-    def kill_and_recover(self, _: int) -> Run:
-        """Kill what runs, start the next, and wait for a new commit of the table and one more."""
-        self.kill()
-        before = self._version()
-        started = time.monotonic()
-        self.process = subprocess.Popen(
-            self.command, env={**os.environ, **FLOORS}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        self._wait_for(before + 1)
-        wall = time.monotonic() - started
-        cpu = sum(map(_cpu_seconds, self._tree()))
-        # The next kill falls between any two steps of a batch, not into the start.
-        self._wait_for(before + 3)
-        return Run(wall, cpu)
+    def kill_and_recover(self, number: int) -> Run:
+        """Kill a driver in the middle of its work, start the next, and wait for its first commit; no other runs meanwhile."""
+        try:
+            self._start_and_wait_for(self._version() + 3)
+            # Later in each round, so that a kill falls between any two steps of a batch.
+            time.sleep(0.1 * (number % 5))
+            self.driver.kill()
+            before = self._version()
+            started = time.monotonic()
+            self._start_and_wait_for(before + 1)
+            return Run(time.monotonic() - started, self.driver.cpu_seconds())
+        finally:
+            self.driver.kill()
 
-    def kill(self) -> None:
-        """End the driver and its JVM as the kernel does when memory runs out."""
-        if self.process is None:
-            return
-        for process in self._tree():
-            with suppress(psutil.NoSuchProcess):  # helpers come and go
-                process.kill()
-        self.process.wait()
+    def _start_and_wait_for(self, version: int) -> None:
+        self.driver.start()
+        self.driver.wait_until(lambda: self._version() >= version, f"no commit {version}")
 
     def check(self) -> int:
         """The rows of the table: each of the files that were taken in once, and no half of a file."""
@@ -117,20 +97,7 @@ class _Driver:
         assert len(ids) == len(files) * ROWS_OF_A_FILE
         return len(ids)
 
-    def _tree(self) -> list[psutil.Process]:
-        assert self.process is not None
-        driver = psutil.Process(self.process.pid)
-        return [driver, *driver.children(recursive=True)]
-
     def _version(self) -> int:
         # A listing, so that looking costs the driver nothing.
         folder = self.table / "_delta_log"
         return max((int(file.stem) for file in folder.glob("*.json") if file.stem.isdigit()), default=-1)
-
-    def _wait_for(self, version: int) -> None:
-        ends = time.monotonic() + 180
-        while self._version() < version:
-            assert self.process is not None
-            assert self.process.poll() is None, f"the driver ended by itself: {self.command[:4]}"
-            assert time.monotonic() < ends, "no commit in three minutes"
-            time.sleep(0.02)

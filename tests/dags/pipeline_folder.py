@@ -7,9 +7,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from headwater.definitions.source import SourceKind
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, flow_progress, update_progress
 from headwater.event_log.writer import EventLogWriter
-from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.graph.manifest import (
+    FILE_NAME,
+    DatasetEntry,
+    FlowEntry,
+    Manifest,
+    SourceEntry,
+    read_manifest,
+)
 from headwater.graph.pipeline_project import open_project
 
 MEDALLION = {"bronze": (), "silver": ("bronze",), "gold": ("silver",)}
@@ -54,6 +62,18 @@ def write_pipeline(
     )
     (folder / "manifest.json").write_text(manifest.to_json())
     return folder
+
+
+def write_files_pipeline(roots: Path, name: str, airflow: str = "{}") -> Path:
+    """A pipeline of one table that reads the files of a folder; gives that folder."""
+    folder = write_pipeline(roots / "pipelines" / name, {"t": ()}, airflow=airflow)
+    landing = roots / "landing" / name
+    landing.mkdir(parents=True)
+    manifest = read_manifest(folder / FILE_NAME)
+    source = SourceEntry(kind=SourceKind.FILES, streaming=True, path=str(landing), format="json")
+    flows = tuple(flow.model_copy(update={"sources": (source,)}) for flow in manifest.flows)
+    (folder / FILE_NAME).write_text(manifest.model_copy(update={"flows": flows}).to_json())
+    return landing
 
 
 class UpdateLog:

@@ -9,11 +9,9 @@ import threading
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.triggers.shared_stream import AdvanceItem, AdvanceOutcome
-from tests.dags.pipeline_folder import write_pipeline
+from tests.dags.pipeline_folder import write_files_pipeline
 
-from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidName, InvalidSpec, SourceUnreachable, UsageError
-from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater_airflow.arrivals import PipelineDataAsset
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.triggers import watching
@@ -21,18 +19,6 @@ from headwater_airflow.triggers.data_arrival import DataArrivalTrigger
 
 STORED = AdvanceOutcome(acked=1, failed=0)
 MANY = 200
-
-
-def write_files_pipeline(roots, name, airflow="{}"):
-    """A pipeline of one table that reads the files of a folder; gives that folder."""
-    folder = write_pipeline(roots / "pipelines" / name, {"t": ()}, airflow=airflow)
-    landing = roots / "landing" / name
-    landing.mkdir(parents=True)
-    manifest = read_manifest(folder / FILE_NAME)
-    source = SourceEntry(kind=SourceKind.FILES, streaming=True, path=str(landing), format="json")
-    flows = tuple(flow.model_copy(update={"sources": (source,)}) for flow in manifest.flows)
-    (folder / FILE_NAME).write_text(manifest.model_copy(update={"flows": flows}).to_json())
-    return landing
 
 
 def stream_of(trigger):

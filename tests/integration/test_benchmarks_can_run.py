@@ -10,6 +10,8 @@ from tests.benchmarks import (
     test_cdc,
     test_files,
     test_graph,
+    test_growth,
+    test_latency,
     test_observe,
     test_quality,
     test_recover,
@@ -17,6 +19,8 @@ from tests.benchmarks import (
     test_views,
 )
 from tests.benchmarks.frame.bench import Bench
+
+from headwater_demo.kafka_broker import KafkaBroker
 
 
 def smoke(name: str) -> Bench:
@@ -35,6 +39,13 @@ def test_sources(spark: SparkSession, tmp_path: Path) -> None:
     test_append.measure_delta(smoke("append"), tmp_path / "append", spark)
     test_quality.measure(smoke("quality"), tmp_path / "quality", spark, ("json",))
     test_files.measure(smoke("files"), tmp_path / "files")
+
+
+def test_streams_behind_a_topic(spark: SparkSession, tmp_path: Path, shared_broker: KafkaBroker) -> None:
+    """Events of a topic are in gold once, by an update and by streams written by hand; a stream that was made to look old goes on."""
+    (tmp_path / "latency").mkdir()
+    test_latency.smoke(smoke("latency"), tmp_path / "latency", shared_broker)
+    test_growth.measure(smoke("growth"), tmp_path / "growth", spark, batches=(10,), tables=(), rows=())
 
 
 def test_ten_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from tests.benchmarks.frame.surroundings import load, surroundings
 from tests.seeds import SEED
 
 RESULTS = Path(__file__).parents[1] / "results"
-Contender = Callable[[int], Run]
+# Takes the round's number. Several figures of one run, the percentiles of a latency for example, are a Run for each.
+Contender = Callable[[int], Run | Mapping[str, Run]]
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Bench:
     reported: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     load_before: float = field(default_factory=load)
+    began: float = field(default_factory=time.monotonic)
 
     def size(self, name: str, full: int, *, smoke: int) -> int:
         """A size of the work; BENCH_<NAME> sets another one. What was taken is part of the result."""
@@ -67,11 +69,11 @@ class Bench:
         least: int = 3,
         most: int = 9,
         warm: bool = False,
-    ) -> dict[str, list[Run]]:
+    ) -> None:
         """Run the contenders in rounds, each round in another order, until the share of the time is used up.
 
         Args:
-            part: what is measured.
+            part: what is measured. Where a contender returns several figures, each is a part: ``<part>, <figure>``.
             contenders: each gets the round's number, checks what it has done, and returns what that took.
             share: of the benchmark's seconds.
             least: rounds that are run however long they take.
@@ -80,7 +82,7 @@ class Bench:
 
         """
         names = list(contenders)
-        runs: dict[str, list[Run]] = {name: [] for name in names}
+        parts: dict[str, dict[str, list[Run]]] = {}
         if warm and not self.smoke:
             for name in names:
                 contenders[name](-1)
@@ -91,11 +93,11 @@ class Bench:
                 break
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
-                runs[name].append(contenders[name](number))
-                print(f"{self.name}, {part}, {name}: {runs[name][-1]}", flush=True)
+                for label, run in _by_part(part, contenders[name](number)).items():
+                    parts.setdefault(label, {each: [] for each in names})[name].append(run)
+                    print(f"{self.name}, {label}, {name}: {run}", flush=True)
             number += 1
-        self.parts[part] = runs
-        return runs
+        self.parts |= parts
 
     def compare(self, part: str, ours: str, peer: str, target: Target | None = None) -> Comparison:
         """Note the ratio of two contenders of a part; without a target it is told only (the physical limit beside it)."""
@@ -131,6 +133,7 @@ class Bench:
         return {
             "name": self.name,
             "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "seconds": round(time.monotonic() - self.began),
             "surroundings": surroundings(),
             "load": {"before": self.load_before, "after": load(), "note": "other work ran on the machine" if max(self.load_before, load()) > (os.cpu_count() or 1) else ""},
             "seed": SEED,
@@ -143,3 +146,9 @@ class Bench:
                 for part, contenders in self.parts.items()
             },
         }  # fmt: skip
+
+
+def _by_part(part: str, taken: Run | Mapping[str, Run]) -> dict[str, Run]:
+    if isinstance(taken, Run):
+        return {part: taken}
+    return {f"{part}, {figure}": run for figure, run in taken.items()}

@@ -109,12 +109,17 @@ def _circumstances(result: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in around["versions"].items())
     busy = f" ({load['note']})" if load["note"] else ""
     return (
-        f"Measured {result['measured']} at {around['headwater']}: {around['cores']} cores ({around['processor']}), "
+        f"Measured {result['measured']}{_duration(result)} at {around['headwater']}: {around['cores']} cores ({around['processor']}), "
         f"{around['memory_gb']} GB, {around['system']}, Python {around['python']}, Java {around['java']}, {versions}; "
         f"load {load['before']} before and {load['after']} after{busy}; seed {result['seed']}"
         + (f"; sizes: {sizes}" if sizes else "")
         + ". Raw runs are in the file of results."
     )
+
+
+def _duration(result: Mapping[str, Any]) -> str:
+    """How long the row took, of which the hour of all rows is made; files of results of before do not have it."""
+    return f" in {result['seconds'] / 60:.1f} minutes" if "seconds" in result else ""
 
 
 def _pictures(result: Mapping[str, Any]) -> dict[str, str]:

@@ -23,7 +23,7 @@ _LIMIT = 900
 
 @dataclass(frozen=True)
 class Run:
-    """``wall`` seconds, and ``cpu`` seconds (user and system) of all its processes."""
+    """``wall`` seconds that somebody waits, and ``cpu`` seconds (user and system) of all its processes."""
 
     wall: float
     cpu: float

@@ -9,11 +9,11 @@ from headwater.runtime.java import java_environment
 from headwater.runtime.submit import submit_conf
 
 
-def session():
-    """A session on all cores, with the same settings as an update of Headwater."""
+def session(settings=None):
+    """A session on all cores, with the same settings as an update of Headwater; ``settings``: those of a long one."""
     os.environ.update(java_environment())
     builder = SparkSession.builder.master("local[*]").appName("by hand")
-    for key, value in submit_conf({}).items():
+    for key, value in submit_conf(settings or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

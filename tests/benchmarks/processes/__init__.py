@@ -1,0 +1,1 @@
+"""Programs whose memory is measured: each prints what it has seen of itself as one line of JSON."""
