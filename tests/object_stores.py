@@ -67,7 +67,7 @@ class StoreServer:
         return [(method, path) for method, _, path in (line.partition(" ") for line in lines if line)]
 
     def keys(self) -> dict[str, set[str]]:
-        """What each access key has been used for: the bucket and the first two folders in it."""
+        """What each access key has been used for: the bucket and the first two folders in it; of a request for no key and no prefix, its query."""
         used: dict[str, set[str]] = {}
         for line in _keys_of(self.log).read_text().split("\n"):
             if line:
@@ -217,7 +217,8 @@ def serve() -> None:
         log.write(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}?{query}\n")
         _, _, credential = environment.get("HTTP_AUTHORIZATION", "").partition("Credential=")
         prefix = parse_qs(query).get("prefix", [""])[0]
-        path = f"{environment['PATH_INFO'].strip('/')}/{prefix}"
+        place = environment["PATH_INFO"].strip("/")
+        path = f"{place}/{prefix}" if prefix or "/" in place else f"{place}/?{query}"
         keys.write(f"{credential.partition('/')[0] or '-'} {path}\n")
         return application(environment, start_response)
 
