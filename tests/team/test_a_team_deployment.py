@@ -81,12 +81,15 @@ class Drivers(threading.Thread):
         self.ended = threading.Event()
         self.most_of_one, self.most_of_all = 0, 0
         self.together: list[str] = []
+        self.forks = 0
         self.now: dict[str, psutil.Process] = {}
         self.seen: set[str] = set()
 
     def run(self) -> None:
         while not self.ended.wait(0.5):
-            found = [(name, process) for name, process, _ in without_forks(list(_drivers()))]
+            all_found = list(_drivers())
+            found = [(name, process) for name, process, _ in without_forks(all_found)]
+            self.forks += len(all_found) - len(found)
             counts = Counter(name for name, _ in found)
             self.now = dict(found)
             self.seen |= set(self.now)
@@ -224,6 +227,7 @@ def test_a_scheduler_is_killed_in_mid_update_and_nothing_runs_twice(stack: Stack
         client.pause(name, paused=True)
     wait_for(lambda: all(one.is_finished for name in PIPELINES for one in client.runs(name)), 120, every=1)
     drivers.ended.set()
+    print(f"{drivers.forks} JVMs were seen while they started a program")
     (attempt,) = client.tasks(first, run.run_id)[:1]
     assert next(one.state for one in client.runs(first) if one.run_id == run.run_id) == "success"
     assert attempt.attempt >= 2
