@@ -66,6 +66,15 @@ class StoreServer:
         lines = self.log.read_text().split("\n")
         return [(method, path) for method, _, path in (line.partition(" ") for line in lines if line)]
 
+    def keys(self) -> dict[str, set[str]]:
+        """What each access key has been used for: the bucket and the first two folders in it; of a request for no key and no prefix, its query."""
+        used: dict[str, set[str]] = {}
+        for line in _keys_of(self.log).read_text().split("\n"):
+            if line:
+                key, _, place = line.partition(" ")
+                used.setdefault(key, set()).add("/".join(place.split("/")[:3]))
+        return used
+
     @contextmanager
     def counted(self) -> Iterator[Counter[str]]:
         """Count the requests of the block by method, ``LIST`` among them."""
@@ -73,6 +82,10 @@ class StoreServer:
         yield counts
         for method, path in self.requests()[start:]:
             counts["LIST" if method == "GET" and "list-type=2" in path else method] += 1
+
+
+def _keys_of(log: Path) -> Path:
+    return log.with_name(f"{log.name}.keys")
 
 
 def _boto(endpoint: str) -> Any:
@@ -193,6 +206,7 @@ def serve() -> None:
         application = kept
     application = one_at_a_time(application)
     log = Path(sys.argv[1]).open("a", buffering=1)  # noqa: SIM115 - open as long as the process
+    keys = _keys_of(Path(sys.argv[1])).open("a", buffering=1)
 
     def counting(environment: dict[str, Any], start_response: Any) -> Any:
         query = environment.get("QUERY_STRING", "")
@@ -201,6 +215,11 @@ def serve() -> None:
             start_response("200 OK", [])
             return [b"done"]
         log.write(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}?{query}\n")
+        _, _, credential = environment.get("HTTP_AUTHORIZATION", "").partition("Credential=")
+        prefix = parse_qs(query).get("prefix", [""])[0]
+        place = environment["PATH_INFO"].strip("/")
+        path = f"{place}/{prefix}" if prefix or "/" in place else f"{place}/?{query}"
+        keys.write(f"{credential.partition('/')[0] or '-'} {path}\n")
         return application(environment, start_response)
 
     server = make_server("127.0.0.1", wanted, counting, threaded=True, request_handler=MotoRequestHandler)

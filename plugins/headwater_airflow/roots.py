@@ -16,6 +16,7 @@ from headwater.graph.spec_file import SPEC_FILES
 from headwater.runtime.object_store import unsupported
 from headwater.storage.access import object_store
 from headwater.storage.place import Place, is_url, place_of
+from headwater_airflow.store_connection import store_login
 
 
 def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -64,6 +65,7 @@ def pipeline_project(
         parameters=parameters,
         environment=environment,
         alone=True,
+        login_of=lambda name: store_login(name, environment),
     )
     if not alone:  # whatever their storages: the id names the DAG as well
         refuse_shared_id(pipelines / pipeline, project.pipeline_id, environment)
@@ -122,7 +124,8 @@ def _root(variable: str, default: str, environment: Mapping[str, str]) -> Place:
     if is_url(chosen):
         if not chosen.startswith("s3://"):
             raise unsupported(chosen.partition("://")[0])
-        return place_of(chosen, store=object_store("s3", environment=environment))
+        login = store_login(None, environment)
+        return place_of(chosen, store=object_store("s3", environment=environment, login=login))
     return home_folder(environment) / local_path(chosen)
 
 

@@ -51,6 +51,7 @@ def main() -> int:
         **vars(given),
         "conf": arguments[:script],
         "variables": {k: v for k, v in os.environ.items() if k.startswith("HEADWATER_PARAMETER_")},
+        "store": {k: v for k, v in os.environ.items() if k.startswith("AWS_") and k != "AWS_CA_BUNDLE"},
         "cwd": str(Path.cwd()),
         "sid": os.getsid(0) == os.getpid(),
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
+from cryptography.fernet import Fernet
 from tests.dags.live_airflow import PASSWORD, LiveAirflow, wait_for
-from tests.object_stores import store_server
+from tests.object_stores import StoreServer, store_server
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.storage.place import place_of
@@ -17,8 +20,9 @@ from headwater.storage.walking import files_below, remove_tree
 from headwater_airflow.page.addresses import PREFIX
 
 pytestmark = pytest.mark.timeout(300)
-# The key to the store: it may show up nowhere.
+# The keys to the store, of the services' environment and of the pipeline's connection: they may show up nowhere.
 CANARY = "canary-8d1be40c77"
+OF_LAKE = "canary-5a02c6f913"
 DAG_FILE = """
 import json
 import os
@@ -54,7 +58,7 @@ name: lake
 schema: shop
 configuration: {landing: "s3://lake/landing"}
 spark: {spark.sql.shuffle.partitions: "1"}
-airflow: {dags: [], alerts: {freshness_minutes: 60}}
+airflow: {dags: [], alerts: {freshness_minutes: 60}, store_connection: lake_store}
 """
 SOURCE = """
 from headwater import pipelines as dp
@@ -68,7 +72,7 @@ def purchases():
 
 @pytest.fixture
 def moved_airflow(live_airflow: LiveAirflow) -> Iterator[LiveAirflow]:
-    """The running Airflow with its roots on a store; the keys are in its services' environment alone."""
+    """The running Airflow with its roots on a store; the pipeline's keys are in a connection alone, others in the services' environment."""
     folder = live_airflow.folder / "on_a_store"
     transformations = folder / "pipelines" / "lake" / "transformations"
     transformations.mkdir(parents=True)
@@ -79,14 +83,45 @@ def moved_airflow(live_airflow: LiveAirflow) -> Iterator[LiveAirflow]:
     with store_server() as server:
         server.make_bucket("lake")
         live_airflow.move(
-            **{**server.environment(), "AWS_SECRET_ACCESS_KEY": CANARY},
+            **{**server.environment(), "AWS_ACCESS_KEY_ID": "of-services", "AWS_SECRET_ACCESS_KEY": CANARY},
+            AIRFLOW__CORE__FERNET_KEY=Fernet.generate_key().decode(),
             AIRFLOW__CORE__DAGS_FOLDER=str(folder / "dags"),
             HEADWATER_PIPELINES=str(folder / "pipelines"),
             HEADWATER_STORAGE="s3://lake/storage",
             HEADWATER_WAREHOUSE="s3://lake/warehouse",
             HEADWATER_LOG_FORMAT="json",
         )
+        live_airflow.client._request("POST", "/connections", json=_connection(server))
+        live_airflow.store = server
         yield live_airflow
+
+
+def _connection(server: StoreServer) -> dict[str, str]:
+    extra = json.dumps({"endpoint_url": server.endpoint, "region_name": "us-east-1"})
+    login = {"connection_id": "lake_store", "conn_type": "aws", "login": "of-lake", "password": OF_LAKE}
+    return {**login, "extra": extra}
+
+
+class CommandLines(threading.Thread):
+    """Looks, several times a second, for keys on any command line, and for a driver that has them in its environment."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.with_a_key: set[str] = set()
+        self.drivers = 0
+
+    def run(self) -> None:
+        while not self.ended.wait(0.2):
+            for process in psutil.process_iter():
+                try:
+                    line = " ".join(process.cmdline())
+                    if CANARY in line or OF_LAKE in line or "of-lake" in line:
+                        self.with_a_key.add(line[:200])
+                    if "run_update.py" in line and "java" in line:
+                        self.drivers += process.environ().get("AWS_SECRET_ACCESS_KEY") == OF_LAKE
+                except psutil.Error:
+                    continue
 
 
 def land(name: str, *rows: tuple[int, int]) -> None:
@@ -112,9 +147,11 @@ def logs(airflow: LiveAirflow, dag_id: str, run_id: str) -> str:
 
 
 def test_a_pipeline_on_s3_is_updated_watched_shown_and_repaired(moved_airflow):
-    """The sensor and the woken DAG follow the one real update; page, metrics and verbs need no JVM; the store's key is nowhere."""
+    """The sensor and the woken DAG follow the one real update; page, metrics and verbs need no JVM; the store's keys are nowhere."""
     airflow = moved_airflow
     client = airflow.client
+    command_lines = CommandLines()
+    command_lines.start()
     land("1", (1, 5), (2, 7), (3, -1))
     client.wait_for_dag("woken", 60)
     for dag_id in ("lake", "lake_repair", "lake_checks", "lake_maintenance", "caught_up", "woken"):
@@ -176,14 +213,28 @@ def test_a_pipeline_on_s3_is_updated_watched_shown_and_repaired(moved_airflow):
         mended = browser.get(f"{PREFIX}/pipelines/lake/checkpoints").text
         assert "CHECKPOINT_REWOUND" not in mended
 
+    command_lines.ended.set()
+    assert command_lines.with_a_key == set()
+    assert command_lines.drivers, "the driver has the connection's keys in its environment"
+    # What is no pipeline's own goes by the environment; everything of the pipeline by its connection.
+    # (A removal of several objects has their names in its body.)
+    used = {key: places - {"lake/?delete"} for key, places in airflow.store.keys().items()}
+    assert used["of-services"] == {"lake/storage/change_feeds", "lake/warehouse/shop"}
+    assert used["of-lake"] >= {"lake/landing", "lake/storage/pipelines", "lake/warehouse/shop"}
+    assert set(used) == {"of-services", "of-lake", "of-the-test"}
+
+    secrets = (CANARY, OF_LAKE)
     texts = [answer.text for answer in pages.values()] + [mended]
     texts += [file.read_text(errors="replace") for file in airflow.services.home.rglob("*.log")]
-    assert [text[:200] for text in texts if CANARY in text] == []
+    assert [text[:200] for text in texts for secret in secrets if secret in text] == []
     for place in (place_of("s3://lake/storage"), place_of("s3://lake/warehouse")):
         stored = [file for file, about in files_below(place) if about.st_size]
         assert stored
-        assert [str(file) for file in stored if CANARY.encode() in file.read_bytes()] == []
+        contents = {str(file): file.read_bytes() for file in stored}
+        assert [file for file, data in contents.items() for one in secrets if one.encode() in data] == []
     database = airflow.database()
     assert "lake_repair" in database
-    assert CANARY not in database
-    assert CANARY.encode().hex() not in database
+    assert "lake_store" in database
+    for secret in secrets:
+        assert secret not in database
+        assert secret.encode().hex() not in database

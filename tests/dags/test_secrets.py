@@ -100,6 +100,32 @@ def test_a_task_and_its_records(secretive, roots, driver, monkeypatch, caplog):
         assert CANARY not in text
 
 
+def test_a_stores_connection_reaches_the_driver_by_its_environment_alone(
+    secretive, driver, monkeypatch, caplog
+):
+    """Its keys are in no argument, log, field, report or XCom of the task, and in the variables of the process that it starts."""
+    spec = secretive / "pipeline.yml"
+    spec.write_text(spec.read_text().replace("airflow: {", "airflow: {store_connection: lake, "))
+    keys = {"conn_type": "aws", "login": "AKIA-of-lake", "password": CANARY, "extra": {"region_name": "eu-1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(keys))
+    driver.will({"flows": {"bronze": 1}, "report": {"state": "COMPLETED", "flows": []}})
+    dag = PipelineDag("secretive")
+    task = dag.get_task("update")
+    instance = SimpleNamespace(dag_id="secretive", run_id="r", try_number=1, max_tries=2)
+    with caplog.at_level(logging.DEBUG):
+        report = task.execute({"ti": instance, "params": {}})
+    (call,) = driver.calls
+    assert call.pop("store") == {
+        "AWS_ACCESS_KEY_ID": "AKIA-of-lake",
+        "AWS_SECRET_ACCESS_KEY": CANARY,
+        "AWS_REGION": "eu-1",
+    }
+    fields = {name: getattr(task, name, None) for name in task.template_fields}
+    for text in (json.dumps(call), caplog.text, json.dumps(report, default=str), str(fields)):
+        assert CANARY not in text
+        assert "AKIA-of-lake" not in text
+
+
 def test_the_dag_as_airflow_keeps_it(secretive):
     """What the DAG processor writes into Airflow's database."""
     from airflow.serialization.serialized_objects import DagSerialization

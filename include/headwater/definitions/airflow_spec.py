@@ -120,6 +120,7 @@ class AirflowSpec(Strict):
     maintenance_schedule: _Word | None = "30 3 * * *"
     backfill: BackfillSpec = BackfillSpec()
     connection: str = "spark_default"
+    store_connection: str | None = Field(default=None, pattern=f"^{DAG_ID_PATTERN.pattern}$")
     spark_ui: bool | None = None
     tags: tuple[_Tag, ...] = ()
     owner: _Word | None = None

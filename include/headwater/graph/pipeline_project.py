@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -28,7 +28,7 @@ from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.runtime.masters import python_settings
 from headwater.runtime.object_store import session_conf, unsupported
-from headwater.storage.access import ObjectStore, object_store
+from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, place_of
 
@@ -47,6 +47,7 @@ class PipelineProject:
 
     ``storage`` holds what Headwater keeps (checkpoints, event log, manifest); ``warehouse`` holds the tables.
     ``parameters``: what was given for this run over the defaults. ``environment``: where secrets of parameters lie.
+    ``login``: with which its stores are reached, instead of by the default chain.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class PipelineProject:
     warehouse: Place
     parameters: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+    login: Login | None = field(default=None, repr=False, compare=False)
 
     @property
     def pipeline_id(self) -> str:
@@ -98,8 +100,12 @@ class PipelineProject:
 
     @property
     def object_store(self) -> ObjectStore:
-        """How ``s3://`` is reached: by the spec's ``object_store``, else by the environment."""
-        return object_store("s3", self.spec.object_store.model_dump(), self.environment)
+        """How ``s3://`` is reached: by the spec's ``object_store``, else by the login, else by the environment."""
+        return object_store("s3", self.spec.object_store.model_dump(), self.environment, login=self.login)
+
+    def login_variables(self) -> dict[str, str]:
+        """The login as variables for the environment of a driver, and for nothing that can be read; empty where there is none."""
+        return {} if self.login is None else dict(self.login())
 
     @property
     def spark_conf(self) -> dict[str, str]:
@@ -251,13 +257,15 @@ def open_project(
     parameters: Mapping[str, object] | None = None,
     environment: Mapping[str, str] = os.environ,
     alone: bool = False,
+    login_of: Callable[[str | None], Login | None] = lambda _: None,
 ) -> PipelineProject:
     """Find and check a pipeline's spec and decide its roots.
 
     ``storage`` and ``warehouse``: the caller's arguments; else HEADWATER_STORAGE and HEADWATER_WAREHOUSE; else
     the spec's ``storage`` (from its folder); else ``.headwater`` in the working directory.
     ``parameters``: values for this run, as texts or as JSON has them; raises InvalidParameter where one does not fit.
-    ``alone``: do not check whether a folder beside this one has the same id.
+    ``alone``: do not check whether a folder beside this one has the same id. ``login_of``: gives the login of the spec's
+    ``store_connection``, which only Airflow knows.
     """
     root = _resolved(folder)
     spec_file = find_spec_file(root)
@@ -269,7 +277,8 @@ def open_project(
     from_spec = _from_folder(root, spec.storage) if spec.storage else None
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
-    reached = object_store("s3", spec.object_store.model_dump(), environment)
+    login = login_of(spec.airflow.store_connection)
+    reached = object_store("s3", spec.object_store.model_dump(), environment, login=login)
     project = PipelineProject(
         root,
         spec_file,
@@ -278,6 +287,7 @@ def open_project(
         _root(chosen_warehouse, reached),
         given,
         environment,
+        login,
     )
     if spec.lease is not None and isinstance(project.storage, ObjectPath):
         raise InvalidSpec(

@@ -46,7 +46,7 @@ def object_lease(lease: ObjectPath, holder: str, *, wait: timedelta = timedelta(
 def lock_of_this_machine(lease: ObjectPath) -> Path:
     """The file that is locked beside a lease on a store."""
     # Two stores may have buckets of one name.
-    name = hashlib.sha256(f"{lease.bucket.store.endpoint} {lease}".encode()).hexdigest()[:32]
+    name = hashlib.sha256(f"{lease.bucket.access.endpoint} {lease}".encode()).hexdigest()[:32]
     return cache_root() / "leases" / name / "update.lease"
 
 

@@ -31,7 +31,10 @@ def store_settings(store: ObjectStore) -> dict[str, str]:
     """
     if store.scheme != "s3":
         raise unsupported(store.scheme)
-    settings = {**_exclusive(), f"{_HADOOP}fs.s3a.path.style.access": str(store.path_style).lower()}
+    settings = _exclusive()
+    if store.later is not None:  # its login is in the environment of the driver, which sets the rest
+        return settings
+    settings[f"{_HADOOP}fs.s3a.path.style.access"] = str(store.path_style).lower()
     if store.endpoint is not None:
         settings[f"{_HADOOP}fs.s3a.endpoint"] = store.endpoint
         settings[f"{_HADOOP}fs.s3a.connection.ssl.enabled"] = str(store.encrypted).lower()

@@ -1,20 +1,21 @@
 """How an object store is reached. obstore, delta-rs and Spark's Hadoop file system are all configured from this one place.
 
-No keys and no secrets pass through here: each of the three finds credentials by the store's own default chain (environment,
-profile, role, workload identity), so that they are in no argument, manifest, log or page.
+Each of the three finds credentials by the store's own default chain (environment, profile, role, workload identity), so that they
+are in no argument, manifest, log or page. Where a login was looked up elsewhere (a connection of Airflow), its keys are in the
+memory of the process that uses them, and in the environment of the driver that it starts.
 
-Decision 0184.
+Decision 0184, decision 0204.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
@@ -28,6 +29,19 @@ _QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 _TIMEOUT = timedelta(seconds=30)
 _SHORT_TIMEOUT = timedelta(seconds=5)
 
+# Gives what a login consists of, by the names of AWS's variables: ACCESS_KEY_ID and SECRET_ACCESS_KEY, both or neither,
+# SESSION_TOKEN, ENDPOINT_URL_S3 and REGION, each with AWS_ before it.
+Login: TypeAlias = Callable[[], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class StoreKeys:
+    """Credentials that were looked up elsewhere. No text shows them."""
+
+    key_id: str = field(repr=False)
+    secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
 
 @dataclass(frozen=True)
 class ObjectStore:
@@ -35,12 +49,19 @@ class ObjectStore:
 
     ``scheme``: "s3", "gs" or "abfss". ``endpoint``: the URL of its server, None for the provider's own. ``region``: None
     where nothing names one. ``path_style``: the bucket stands in the path of a request, not in the name of the host.
+    ``keys``: used instead of the store's default chain. ``later``: says all the rest when the store is used (``opened``).
     """
 
     scheme: str
     endpoint: str | None = None
     region: str | None = None
     path_style: bool = False
+    keys: StoreKeys | None = None
+    later: Callable[[], ObjectStore] | None = field(default=None, repr=False)
+
+    def opened(self) -> ObjectStore:
+        """The store as it is reached now: a login is looked up by this, and whatever that raises is raised."""
+        return self if self.later is None else self.later()
 
     @property
     def encrypted(self) -> bool:
@@ -49,7 +70,7 @@ class ObjectStore:
 
     @property
     def delta_options(self) -> dict[str, str]:
-        """``storage_options`` of delta-rs; without credentials, which it finds as we do."""
+        """``storage_options`` of delta-rs; without credentials where it finds them as we do. They are for a call, and for no text."""
         if self.scheme != "s3":
             return {}
         options = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self.path_style).lower()}
@@ -58,11 +79,18 @@ class ObjectStore:
             options["AWS_ALLOW_HTTP"] = str(not self.encrypted).lower()
         if self.region is not None:
             options["AWS_REGION"] = self.region
+        if self.keys is not None:
+            options |= {"AWS_ACCESS_KEY_ID": self.keys.key_id, "AWS_SECRET_ACCESS_KEY": self.keys.secret}
+            options |= {"AWS_SESSION_TOKEN": self.keys.token} if self.keys.token else {}
         return options
 
 
 def object_store(
-    scheme: str, declared: Mapping[str, Any] | None = None, environment: Mapping[str, str] = os.environ
+    scheme: str,
+    declared: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    login: Login | None = None,
 ) -> ObjectStore:
     """The access to the stores of a scheme.
 
@@ -71,7 +99,10 @@ def object_store(
         declared: ``object_store`` of ``pipeline.yml`` as plain values: ``endpoint``, ``region``, ``path_style``.
         environment: what the spec does not say is taken from ``AWS_ENDPOINT_URL_S3``, ``AWS_ENDPOINT_URL``, ``AWS_REGION``
             and ``AWS_DEFAULT_REGION``.
+        login: looked up whenever the store is used, never before; it wins over the environment.
     """
+    if login is not None and scheme == "s3":
+        return ObjectStore(scheme, later=partial(_by_login, declared, environment, login))
     given = {key: value for key, value in (declared or {}).items() if value is not None}
     if scheme != "s3":
         return ObjectStore(scheme, given.get("endpoint"), given.get("region"), bool(given.get("path_style")))
@@ -80,6 +111,19 @@ def object_store(
     # Servers with an address of their own seldom have a host name for each bucket.
     path_style = given.get("path_style", endpoint is not None)
     return ObjectStore(scheme, endpoint.rstrip("/") if endpoint else None, region, bool(path_style))
+
+
+def _by_login(
+    declared: Mapping[str, Any] | None, environment: Mapping[str, str], login: Login
+) -> ObjectStore:
+    given = login()
+    store = object_store("s3", declared, {**environment, **given})
+    if "AWS_ACCESS_KEY_ID" not in given:
+        return store
+    keys = StoreKeys(
+        given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"], given.get("AWS_SESSION_TOKEN")
+    )
+    return replace(store, keys=keys)
 
 
 @lru_cache(maxsize=64)
@@ -100,10 +144,17 @@ def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     if store.scheme == "s3":
         options["virtual_hosted_style_request"] = not store.path_style
         options["region"] = store.region or "us-east-1"
-        options["credential_provider"] = _profile()
+        options |= _credentials(store.keys)
         options |= {"endpoint": store.endpoint} if store.endpoint is not None else {}
     chosen: Client = from_url(f"{store.scheme}://{bucket}", **options)
     return chosen
+
+
+def _credentials(keys: StoreKeys | None) -> dict[str, Any]:
+    if keys is None:
+        return {"credential_provider": _profile()}
+    token = {"session_token": keys.token} if keys.token else {}
+    return {"access_key_id": keys.key_id, "secret_access_key": keys.secret, **token}
 
 
 def _profile() -> Any:

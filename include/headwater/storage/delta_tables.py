@@ -70,4 +70,4 @@ def append(place: Place, rows: Any, **how: Any) -> None:
 
 def delta_options(place: Place) -> dict[str, str] | None:
     """``storage_options`` for a place, None for a local one."""
-    return place.bucket.store.delta_options if isinstance(place, ObjectPath) else None
+    return place.bucket.access.delta_options if isinstance(place, ObjectPath) else None

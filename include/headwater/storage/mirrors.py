@@ -87,7 +87,7 @@ def _column(actions: Any, name: str) -> list[str]:
 
 def _folder(table: ObjectPath, base: str) -> Path:
     """The folder of the copies that begin at a file of the log; others of the table that nobody used for a day are removed."""
-    whose = hashlib.sha256(f"{table.bucket.store.endpoint} {table}".encode()).hexdigest()[:32]
+    whose = hashlib.sha256(f"{table.bucket.access.endpoint} {table}".encode()).hexdigest()[:32]
     home = cache_root() / "mirrors" / whose
     folder = home / hashlib.sha256(base.encode()).hexdigest()[:16]
     if not folder.is_dir():

@@ -34,15 +34,20 @@ class Bucket:
     known_client: Any = field(default=None, compare=False, repr=False)
 
     @property
+    def access(self) -> ObjectStore:
+        """How it is reached now, with what a login says."""
+        return self.store.opened()
+
+    @property
     def client(self) -> Client:
         """The client for all requests but those of leases."""
-        chosen: Client = self.known_client or client(self.store, self.name)
+        chosen: Client = self.known_client or client(self.access, self.name)
         return chosen
 
     @property
     def quick_client(self) -> Client:
         """A client that gives up after seconds."""
-        chosen: Client = self.known_client or client(self.store, self.name, quick=True)
+        chosen: Client = self.known_client or client(self.access, self.name, quick=True)
         return chosen
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from headwater.event_log.reader import flow_results
 from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import is_held
+from headwater.runtime.conditions import UnsupportedDeployment
 from headwater.runtime.masters import DRIVER_PYTHON
 from headwater.runtime.submit import LOG_SETTINGS
 from headwater_airflow.driver.shipping import CODE, code_archive, pipeline_archive
@@ -64,6 +65,17 @@ def refuse_secrets(secrets: Mapping[str, str]) -> None:
         raise InvalidParameter(
             "Secret parameters from Airflow would stand on the command line of spark-submit for a driver on YARN.",
             remedy="Set the variable where the driver runs, and refer to it: env:NAME.",
+        )
+
+
+def refuse_login(project: PipelineProject) -> None:
+    """Raise UnsupportedDeployment where a driver elsewhere would need the login of a connection, for the same reason."""
+    if project.login is not None:
+        raise UnsupportedDeployment(
+            "The keys of a store's connection would stand on the command line of spark-submit for a driver on YARN.",
+            where=project.spec_file,
+            remedy="Give the machines of the cluster a role or variables of their own, and take `store_connection` and "
+            "HEADWATER_STORE_CONNECTION away; or set deploy-mode to client in the connection's extra.",
         )
 
 

@@ -57,12 +57,14 @@ def driver_environment(
 
     Raises:
         JavaNotFound: if there is no Java that Spark runs on.
+        StoreRefused: the connection of its store does not do.
 
     """
     # On a cluster a setting says which Python executors run: a variable would hand this one's path to them.
     python = {"PYSPARK_PYTHON": sys.executable} if target.local else {}
     return {
         **secrets,
+        **project.login_variables(),
         **java_environment(),
         **python,
         # spark-submit finds its own Spark by it.

@@ -28,6 +28,7 @@ from headwater_airflow.driver import submission
 from headwater_airflow.driver.no_news import report_without_news
 from headwater_airflow.driver.on_yarn import (
     failure_in_log,
+    refuse_login,
     refuse_secrets,
     report_in_log,
     shipment,
@@ -186,6 +187,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._in_cluster = target.in_cluster
         if target.in_cluster:
             refuse_secrets(secrets)
+            refuse_login(project)
             there = shipment(project, self.conf)
             self.conf, self._archives, self.files = there.conf, there.archives, there.files
             self.application_args = [there.folder, *self.application_args[1:]]

@@ -37,6 +37,10 @@ def test_data_as_the_schedule():
 NOTIFIER = {"notifier": "a.B"}
 REFUSED = [
     *({"dag_id": text} for text in ("", "a b", "../x", "a/b", "ä", "a\n", "a" * 129, ".a", "-a")),
+    *(
+        {"store_connection": text}
+        for text in ("", "a b", "../x", "a/b", "ä", "a\n", "aws://key:secret@", "a" * 129)
+    ),
     *({"dags": value} for value in ("update", ["updates"], [None])),
     *({name: "x" * 257} for name in ("pool", "queue", "owner", "schedule", "check_schedule")),
     *({name: ""} for name in ("pool", "queue", "owner", "schedule")),

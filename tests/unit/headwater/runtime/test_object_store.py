@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.runtime.conditions import UnsafeStoreSetting, UnsupportedStore
 from headwater.runtime.object_store import needs_s3, refuse_unsafe, session_conf, store_settings
-from headwater.storage.access import ObjectStore
+from headwater.storage.access import ObjectStore, object_store
 
 HERE = ObjectStore("s3", "http://127.0.0.1:9000", None, path_style=True)
 ON_S3 = ("s3://bucket/storage", Path("/warehouse"))
@@ -48,6 +48,17 @@ def test_a_server_of_its_own_is_reached_as_it_is_declared():
         store_settings(ObjectStore("s3", region="eu-west-1"))["spark.hadoop.fs.s3a.endpoint.region"]
         == "eu-west-1"
     )
+
+
+def test_what_a_login_says_is_left_to_the_driver():
+    """Settings stand on a command line: of a store with a login there are none but the classes, and nothing is looked up for them."""
+
+    def never() -> dict[str, str]:
+        raise AssertionError
+
+    store = object_store("s3", {"endpoint": "http://127.0.0.1:9000"}, login=never)
+    assert not [name for name in store_settings(store) if ".fs.s3a." in name]
+    assert needs_s3(session_conf(ON_S3, store, {}))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headwater.storage.access import ObjectStore, object_store
+from headwater.storage.access import ObjectStore, StoreKeys, object_store
+from headwater.storage.object_path import Bucket
 
 _AMAZON = {"AWS_REGION": "eu-west-1"}
 _SERVER = {"AWS_ENDPOINT_URL": "http://minio:9000/", "AWS_DEFAULT_REGION": "local"}
@@ -46,3 +47,33 @@ def test_nothing_secret_is_among_the_settings():
 def test_plain_http_has_to_be_written(endpoint, allowed):
     """delta-rs may go without TLS only where the endpoint says so."""
     assert ObjectStore("s3", endpoint).delta_options["AWS_ALLOW_HTTP"] == allowed
+
+
+_LOGIN = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "wJalr", "AWS_SESSION_TOKEN": "FwoG"}
+
+
+def test_a_login_is_looked_up_at_each_use():
+    """Never before; the newest counts, over the environment and under the spec."""
+    logins = [_LOGIN, {**_LOGIN, "AWS_ENDPOINT_URL_S3": "https://b"}, {"AWS_REGION": "c"}]
+    store = object_store("s3", {"region": "a"}, _SERVER, login=lambda: logins.pop(0))
+    bucket = Bucket(store, "places")
+    assert len(logins) == 3
+    keys = StoreKeys("AKIA", "wJalr", "FwoG")
+    assert [bucket.access for _ in range(3)] == [
+        ObjectStore("s3", "http://minio:9000", "a", path_style=True, keys=keys),
+        ObjectStore("s3", "https://b", "a", path_style=True, keys=keys),
+        ObjectStore("s3", "http://minio:9000", "a", path_style=True),
+    ]
+
+
+def test_keys_reach_clients_and_no_text():
+    """delta-rs is given them with its call; what could be printed has none."""
+    store = object_store("s3", {}, _SERVER, login=lambda: _LOGIN)
+    assert {**store.opened().delta_options, **_LOGIN} == store.opened().delta_options
+    for shown in (store, store.opened(), Bucket(store, "places"), Bucket(store, "places").access):
+        assert not [secret for secret in _LOGIN.values() if secret in f"{shown!r} {shown}"]
+
+
+def test_other_stores_have_no_such_login():
+    """It is one of S3's; theirs is found by their own chain."""
+    assert object_store("gs", {}, {}, login=lambda: _LOGIN) == ObjectStore("gs")

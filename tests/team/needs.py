@@ -1,0 +1,56 @@
+"""What a machine has to have for ``make test-team``; says all that is missing at once, before anything is started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+from tests.postgres_server import PROGRAMS
+
+_PROGRAMS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "mount": "mount",
+    "chroot": "coreutils",
+    "hostname": "hostname",
+    "ip": "iproute2",
+}
+
+
+def missing(*, root: bool, namespaces: bool, postgres: bool, which: Callable[[str], object]) -> list[str]:
+    """A line for each thing that is not there, with what to do."""
+    lines = [
+        f"the program {program}: apt install {package}"
+        for program, package in _PROGRAMS.items()
+        if not which(program)
+    ]
+    if not root:
+        lines.append("root: run it by sudo (it mounts, and starts Postgres as a user of its own)")
+    elif not namespaces and not lines:
+        lines.append("namespaces of its own: a container has to be started with --privileged")
+    if not postgres:
+        lines.append("Postgres: apt install postgresql")
+    return lines
+
+
+def main() -> int:
+    """Say what is missing; 2 where anything is."""
+    root = os.geteuid() == 0
+    command = ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "mount", "-t", "tmpfs", "x", "/mnt"]
+    namespaces = (
+        root
+        and shutil.which("unshare") is not None
+        and subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    )
+    lines = missing(root=root, namespaces=namespaces, postgres=PROGRAMS is not None, which=shutil.which)
+    for line in lines:
+        print(f"make test-team needs {line}", file=sys.stderr)
+    return 2 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""``make test-team`` says what it needs before it starts anything."""
+
+from __future__ import annotations
+
+import pytest
+from tests.team.needs import missing
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ({}, []),
+        ({"root": False, "namespaces": False}, ["root"]),
+        ({"namespaces": False}, ["namespaces"]),
+        ({"postgres": False}, ["Postgres"]),
+        ({"which": lambda name: name != "ip", "namespaces": False}, ["the program ip: apt install iproute2"]),
+        (
+            {"which": lambda _: None, "postgres": False, "root": False},
+            [*["the program"] * 7, "root", "Postgres"],
+        ),
+    ],
+)
+def test_all_that_is_missing_is_said(machine: dict, expected: list[str]):
+    """One line each, with what to install or how to run it; nothing where all is there."""
+    lines = missing(
+        **{"root": True, "namespaces": True, "postgres": True, "which": lambda _: "/bin/x", **machine}
+    )
+    assert [line.startswith(start) for line, start in zip(lines, expected, strict=True)] == [True] * len(
+        lines
+    )
