@@ -182,19 +182,22 @@ def test_files_are_copied_between_places(place, tmp_path):
     assert (tmp_path / "back").read_bytes() == b"\x00\xff"
 
 
-def test_a_store_keeps_more_than_a_page(stored):
+def test_a_store_keeps_more_than_a_page(request, stored):
     """A listing goes on behind its first thousand names, and leaves out what a stateful stream keeps."""
+    # moto takes its time for each.
+    slow = stored.bucket.store.endpoint == request.getfixturevalue("moto").endpoint
+    many = {"offsets": 1010 if slow else 1100, "state": 10 if slow else 1100}
     with ThreadPoolExecutor(8) as pool:
-        keys = [f"0/{folder}/{n}" for n in range(1100) for folder in ("offsets", "state")]
+        keys = [f"0/{folder}/{n}" for folder, count in many.items() for n in range(count)]
         list(pool.map(lambda key: (stored / key).write_text("x"), keys))
     (stored / "0" / "metadata").write_text("x")
     (stored / "1" / "offsets" / "0").write_text("x")
-    assert len(names_in(stored / "0" / "offsets")) == 1100
+    assert len(names_in(stored / "0" / "offsets")) == many["offsets"]
     with looked_over(stored):
-        assert len(names_in(stored / "0" / "offsets")) == 1100
+        assert len(names_in(stored / "0" / "offsets")) == many["offsets"]
         assert sorted(names_in(stored / "0")) == ["metadata", "offsets", "state"]
         assert sorted(names_in(stored)) == ["0", "1"]
-        assert len(names_in(stored / "0" / "state")) == 1100
+        assert len(names_in(stored / "0" / "state")) == many["state"]
 
 
 def test_one_listing_answers_for_a_folder(server):
