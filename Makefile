@@ -5,8 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NEEDED_PYTHON := 3.11
-# Processes of tests side by side; one that is free takes over half of what the other has left.
+# Processes of tests side by side. Of unit tests, one that is free takes over half of what the other has left; files that prepare
+# something in Spark for all of their tests stay whole.
 WORKERS := --numprocesses=2 --dist=worksteal
+BY_FILE := --numprocesses=2 --dist=loadfile
+
+# Compiled modules are kept, whatever the environment says: tests start hundreds of processes, and each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-team test-engines lint format bench soak compose-config compose-env lock own-jar clean
@@ -40,7 +45,7 @@ test-unit: setup ## Run the unit tests: no JVM, three minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
 
 test-integration: classes ## Run the tests with a real broker and real tables
-	$(BIN)/pytest tests/integration $(WORKERS)
+	$(BIN)/pytest tests/integration $(BY_FILE)
 
 test-dags: classes ## Run the tests of the DAGs, with real submits
 	$(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup
@@ -79,7 +84,7 @@ soak: classes ## Loops over random seeds: drivers killed at every point, then RU
 	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
-	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(WORKERS) --hypothesis-seed=$(SEED)
+	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(BY_FILE) --hypothesis-seed=$(SEED)
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup --hypothesis-seed=$(SEED)
 
 compose-env: .secrets ## Make .secrets/ with fresh secrets for docker compose, unless it is there

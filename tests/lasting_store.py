@@ -47,6 +47,14 @@ class LastingStore(StoreServer):
         super().__init__(f"http://127.0.0.1:{self.port}", log, self._started(log))
         self._wait()
 
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket; versitygw checks who asks for it."""
+        import boto3
+
+        keys = {name.lower(): CREDENTIALS[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+        session = boto3.session.Session(region_name=CREDENTIALS["AWS_DEFAULT_REGION"], **keys)
+        session.client("s3", endpoint_url=self.endpoint).create_bucket(Bucket=name)
+
     def kill(self) -> None:
         """End it as a machine that loses its power."""
         self.process.kill()

@@ -1,4 +1,4 @@
-"""An S3 server on loopback for the tests (moto), which counts what it is asked.
+"""An S3 server on loopback for the tests, which counts what it is asked: moto, or the light one of ``tests.light_store``.
 
 It is a process of its own: delta-rs keeps the interpreter to itself while it queries.
 """
@@ -6,6 +6,7 @@ It is a process of its own: delta-rs keeps the interpreter to itself while it qu
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from headwater.storage.access import object_store
 from headwater.storage.delta_tables import small_table
@@ -29,6 +30,10 @@ from headwater.storage.place import Place, place_of
 
 # A path of the server's own: it makes an object older.
 _AGE = "/_age"
+_MOTO = ("-c", "from tests.object_stores import serve; serve()")
+_LIGHT = ("-m", "tests.light_store")
+# moto looks for the service and the account here; nobody checks the signature.
+_SIGNED = "AWS4-HMAC-SHA256 Credential=of-the-test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "of-the-test",
@@ -51,19 +56,23 @@ class StoreServer:
 
     def make_bucket(self, name: str) -> None:
         """Make a bucket."""
-        _boto(self.endpoint).create_bucket(Bucket=name)
+        self.put(name)
 
     def put_mark(self, folder: ObjectPath) -> None:
         """Put what Hadoop leaves where it has made a folder: an empty object whose name ends with a slash."""
-        _boto(self.endpoint).put_object(Bucket=folder.bucket.name, Key=f"{folder.key}/")
+        self.put(folder.bucket.name, f"{folder.key}/")
+
+    def put(self, bucket: str, key: str = "", body: bytes = b"") -> None:
+        """Put an object by its exact key, which a place of ours can't have; without a key, make the bucket."""
+        put_exactly(self.endpoint, f"/{bucket}/{key}" if key else f"/{bucket}", body)
 
     def place(self, bucket: str, key: str = "") -> ObjectPath:
         """A place on the server."""
         return ObjectPath(Bucket(object_store("s3", {}, self.environment()), bucket), key)
 
-    def requests(self) -> list[tuple[str, str]]:
-        """All requests so far, oldest first."""
-        lines = self.log.read_text().split("\n")
+    def requests(self, start: int = 0) -> list[tuple[str, str]]:
+        """All requests so far, oldest first. ``start``: of the log, in bytes."""
+        lines = self.log.read_bytes()[start:].decode("utf-8", errors="replace").split("\n")
         return [(method, path) for method, _, path in (line.partition(" ") for line in lines if line)]
 
     def keys(self) -> dict[str, set[str]]:
@@ -78,9 +87,9 @@ class StoreServer:
     @contextmanager
     def counted(self) -> Iterator[Counter[str]]:
         """Count the requests of the block by method, ``LIST`` among them."""
-        start, counts = len(self.requests()), Counter[str]()
+        start, counts = self.log.stat().st_size, Counter[str]()
         yield counts
-        for method, path in self.requests()[start:]:
+        for method, path in self.requests(start):
             counts["LIST" if method == "GET" and "list-type=2" in path else method] += 1
 
 
@@ -88,16 +97,13 @@ def _keys_of(log: Path) -> Path:
     return log.with_name(f"{log.name}.keys")
 
 
-def _boto(endpoint: str) -> Any:
-    import boto3
-
-    return boto3.session.Session().client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id="of-the-test",
-        aws_secret_access_key="of-the-test",
-        region_name="us-east-1",
-    )
+def put_exactly(endpoint: str, path: str, body: bytes = b"") -> None:
+    """A put of this very path."""
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("PUT", quote(path), body, {"Authorization": _SIGNED})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
 
 
 def make_old(place: Place, seconds: float) -> None:
@@ -123,14 +129,33 @@ def stored_rows(address: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def store_server() -> Iterator[StoreServer]:
-    """Run a server on a free port of loopback; the environment leads to it inside the block."""
+def store_server(*, light: bool = False) -> Iterator[StoreServer]:
+    """Run moto, or the light server, on a free port of loopback; the environment leads to it inside the block."""
+    with started_server(light=light) as running, leading_to(running):
+        yield running
+
+
+@contextmanager
+def leading_to(server: StoreServer) -> Iterator[None]:
+    """Let the environment lead to a server inside the block."""
+    known = {name: os.environ.get(name) for name in server.environment()}
+    os.environ.update(server.environment())
+    try:
+        yield
+    finally:
+        for name, value in known.items():
+            os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+
+
+@contextmanager
+def started_server(*, light: bool = False) -> Iterator[StoreServer]:
+    """As ``store_server``, and leave the environment as it is."""
+    program = [*_LIGHT, _AGE] if light else _MOTO
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "requests"
         log.touch()
-        code = "from tests.object_stores import serve; serve()"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, str(log)],
+            [sys.executable, *program, str(log)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -138,14 +163,9 @@ def store_server() -> Iterator[StoreServer]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(["include", "."])},
         )
         assert process.stdout is not None
-        running = StoreServer(process.stdout.readline().strip(), log, process)
-        known = {name: os.environ.get(name) for name in running.environment()}
-        os.environ.update(running.environment())
         try:
-            yield running
+            yield StoreServer(process.stdout.readline().strip(), log, process)
         finally:
-            for name, value in known.items():
-                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
             process.kill()
             process.wait()
 

@@ -10,6 +10,8 @@ from tests.dags.pipeline_folder import write_pipeline
 from tests.postgres_server import PROGRAMS, running_postgres
 
 
+# xdist reads the groups in a hook of the same name: marks that came after it would count for nothing.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """One of the processes of tests starts the running Airflow, and has all tests that need it; the others have the rest."""
     for item in items:
@@ -79,7 +81,7 @@ def driver(roots, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def live_airflow(airflow_database, tmp_path_factory):
+def live_airflow(request, tmp_path_factory):
     """A running Airflow, for all tests that need one; takes about half a minute to start.
 
     On Postgres where it is installed, as in production: Airflow makes no backfill while another of its
@@ -90,6 +92,8 @@ def live_airflow(airflow_database, tmp_path_factory):
 
     from headwater_demo.processes import ProcessTable
 
+    if not PROGRAMS:
+        request.getfixturevalue("airflow_database")
     folder = tmp_path_factory.mktemp("live")
     database = running_postgres() if PROGRAMS else nullcontext()
     with database as server, WebHook() as hook, ProcessTable(folder) as processes:

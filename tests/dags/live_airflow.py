@@ -136,7 +136,14 @@ class LiveAirflow:
                 {"conn_type": "spark", "host": "local[*]", "login": "spark", "password": CANARY}
             ),
             "HEADWATER_SECRET_SHOP_KEY": CANARY,
-            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+            # What was left by a scheduler that was killed is seen to after seconds, and no step waits long for the next.
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+            # New files are seen at once; those that are known are not parsed again and again.
+            "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.airflow
             if database

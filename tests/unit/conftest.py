@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import SparkContext
+from tests.object_stores import StoreServer, started_server
 
 _PROGRAMS = {"java", "keytool", "spark-submit", "spark-class", "pyspark"}
 _STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn"}
@@ -33,6 +34,20 @@ def _on_audit(event: str, details: tuple[Any, ...]) -> None:
 
 def _no_context(*_: Any, **__: Any) -> None:
     _refuse("a SparkContext")
+
+
+@pytest.fixture(scope="session")
+def light_store() -> Iterator[StoreServer]:
+    """One light S3 server for all modules; ``leading_to`` leads to it. Each test has keys of its own."""
+    with started_server(light=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto_store() -> Iterator[StoreServer]:
+    """As ``light_store``, an S3 server that others have written."""
+    with started_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +36,9 @@ def sources() -> Iterator[tuple[str, str]]:
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 
 
-def bound_names(text: str) -> Iterator[tuple[str, int]]:
+def bound_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Each name that the code gives to something, with its line: variable, field, parameter, function, class, import."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, node.lineno
@@ -49,15 +50,15 @@ def bound_names(text: str) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-def vague_names(text: str) -> list[tuple[str, int]]:
+def vague_names(tree: ast.AST) -> list[tuple[str, int]]:
     """The names that say nothing of their values."""
-    return [(name, line) for name, line in bound_names(text) if name.strip("_").lower() in VAGUE]
+    return [(name, line) for name, line in bound_names(tree) if name.strip("_").lower() in VAGUE]
 
 
-def long_functions(text: str, limit: int) -> list[tuple[str, int]]:
+def long_functions(tree: ast.AST, limit: int) -> list[tuple[str, int]]:
     """The functions with more lines than ``limit`` without their docstring, each with its number of lines."""
     functions = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, lines = node.body[0], (node.end_lineno or 0) - node.lineno + 1
             if ast.get_docstring(node) is not None:
@@ -66,20 +67,25 @@ def long_functions(text: str, limit: int) -> list[tuple[str, int]]:
     return functions
 
 
+@cache
+def in_all_sources() -> tuple[set[tuple[str, str, int]], set[tuple[str, str]]]:
+    """Path, name and line of all that is vague, path and name of each function that is too long; read once."""
+    vague, too_long = set(), set()
+    for path, text in sources():
+        tree = ast.parse(text)
+        vague |= {(path, name, line) for name, line in vague_names(tree)}
+        too_long |= {(path, name) for name, _ in long_functions(tree, FUNCTION_LINES)}
+    return vague, too_long
+
+
 def test_names_say_what_a_thing_is():
     """A new one is renamed to what it is, or argued in the table."""
-    vague = {
-        (path, name, line)
-        for path, text in sources()
-        for name, line in vague_names(text)
-        if (path, name) not in ALLOWED
-    }
-    assert sorted(vague) == []
+    assert sorted(entry for entry in in_all_sources()[0] if entry[:2] not in ALLOWED) == []
 
 
 def test_the_table_is_not_older_than_the_code():
     """An entry whose name is no longer there goes, too."""
-    names = {(path, name) for path, text in sources() for name, _ in vague_names(text)}
+    names = {(path, name) for path, name, _ in in_all_sources()[0]}
     assert sorted(ALLOWED.keys() - names) == []
 
 
@@ -92,8 +98,7 @@ def test_no_file_is_too_long():
 
 def test_no_function_is_too_long():
     """A longer one does several things; parameters count, the docstring does not."""
-    too_long = {(path, name) for path, text in sources() for name, _ in long_functions(text, FUNCTION_LINES)}
-    assert too_long == LONG.keys()
+    assert in_all_sources()[1] == LONG.keys()
 
 
 def test_what_counts():
@@ -104,8 +109,9 @@ def test_what_counts():
         "try: pass\nexcept A as told: pass", "match a:\n    case [*told]: pass", "match a:\n    case told: pass",
         "async def f():\n    async for told in a: pass",
     ):  # fmt: skip
-        assert len(vague_names(text)) == 1, text
+        assert len(vague_names(ast.parse(text))) == 1, text
     for text in ("print(told)", "a = b.told", "f(told=1)", "is_told = 1", "holds_rows = 1", "'told'"):
-        assert vague_names(text) == [], text
-    assert long_functions('def f(\n    a,\n):\n    """One.\n\n    Two.\n    """\n    b\n', 3) == [("f", 4)]
-    assert long_functions("def f():\n    b\n\n\ndef g():\n    b\n    c\n", 2) == [("g", 3)]
+        assert vague_names(ast.parse(text)) == [], text
+    long = ast.parse('def f(\n    a,\n):\n    """One.\n\n    Two.\n    """\n    b\n')
+    assert long_functions(long, 3) == [("f", 4)]
+    assert long_functions(ast.parse("def f():\n    b\n\n\ndef g():\n    b\n    c\n"), 2) == [("g", 3)]

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,11 +136,14 @@ def read_names(*, without: str) -> set[str]:
     for floor in ("include/headwater", "jobs", "plugins", "dags"):
         for path in (ROOT / floor).rglob("*.py"):
             if without not in path.as_posix():
-                nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                names |= {
-                    n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)
-                }
+                names |= _names_read_in(path)
     return names
+
+
+@cache
+def _names_read_in(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
 
 
 def test_each_declared_field_is_read():

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import obstore
 import pytest
-from tests.object_stores import store_server
+from tests.object_stores import leading_to
 
 from headwater.event_log.event import event_table
 from headwater.event_log.reader import events
@@ -20,10 +20,11 @@ _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def s3():
-    with store_server() as server:
-        server.make_bucket("places")
-        yield server
+def s3(moto_store):
+    """An S3 server that others have written."""
+    with leading_to(moto_store):
+        moto_store.make_bucket("places")
+        yield moto_store
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import itertools
 import os
 import signal
 import subprocess
@@ -10,13 +10,9 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
+from tests.object_stores import StoreServer, leading_to, make_old
 
 from headwater.errors import LeaseUnreachable, UpdateInProgress
 from headwater.graph.pipeline_project import PipelineProject, open_project
@@ -35,33 +31,16 @@ with open_project(sys.argv[1], storage=sys.argv[2]).lease("other"):
 """
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """A store with a bucket, on loopback."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The bucket's name; the environment leads to it."""
-    for name, value in {
-        "AWS_ENDPOINT_URL_S3": endpoint,
-        "AWS_ACCESS_KEY_ID": "of-the-test",
-        "AWS_SECRET_ACCESS_KEY": "of-the-test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    client: Any = boto3.session.Session().client("s3")
-    client.create_bucket(Bucket="leases")
-    yield "leases"
-    for item in client.list_objects_v2(Bucket="leases").get("Contents", []):
-        client.delete_object(Bucket="leases", Key=item["Key"])
-    client.delete_bucket(Bucket="leases")
+def bucket(moto_store: StoreServer) -> Iterator[str]:
+    """The name of an empty bucket; the environment leads to it."""
+    name = f"leases-{next(_NUMBERS)}"
+    with leading_to(moto_store):
+        moto_store.make_bucket(name)
+        yield name
 
 
 def stored(url: str) -> StoredObject:
@@ -141,8 +120,7 @@ def test_a_killed_holder(machines: tuple[PipelineProject, PipelineProject], buck
             lease.check()
         lost = one.lease("lost")
         lost.__enter__()
-        stored = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket].keys["headwater/orders/update.lease"]
-        stored.last_modified -= LIFETIME
+        make_old(place_of(f"s3://{bucket}/headwater/orders/update.lease"), LIFETIME.total_seconds())
         with two.lease("taken over") as lease:
             lease.check()
         lost.__exit__(None, None, None)

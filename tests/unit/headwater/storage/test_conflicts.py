@@ -26,6 +26,12 @@ class Conflicts(Plan):
         return Fault.CONFLICT
 
 
+@pytest.fixture(scope="module")
+def s3(moto):
+    """A server that others have written."""
+    return moto
+
+
 @pytest.fixture
 def busy(s3, monkeypatch):
     """A place behind a proxy that answers so; give it how often."""

@@ -8,6 +8,7 @@ import obstore
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
+from tests.object_stores import put_exactly
 from tests.unit.headwater.doctor.test_open_epoch import content
 from tests.unit.headwater.preflight.test_imported_checkpoint import plan
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
@@ -78,12 +79,7 @@ def test_each_way(local, places, source, storage):
 
 def mark(folder):
     """An empty object named as the folder with a slash, as Hadoop makes it."""
-    import boto3
-
-    server = folder.bucket.store.endpoint
-    boto3.client("s3", endpoint_url=server).put_object(
-        Bucket=folder.bucket.name, Key=f"{folder.key}/", Body=b""
-    )
+    put_exactly(folder.bucket.store.endpoint, f"/{folder.bucket.name}/{folder.key}/")
     assert any(
         meta["path"] == folder.key for meta in obstore.list(folder.bucket.client, folder.key).collect()
     )

@@ -15,6 +15,12 @@ from headwater.storage.walking import remove_tree
 _NUMBERS = itertools.count()
 
 
+@pytest.fixture(scope="module")
+def s3(moto):
+    """Copies are compared with what delta-rs reads of a server that others have written."""
+    return moto
+
+
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     folder = tmp_path / "cache"

@@ -22,6 +22,12 @@ __all__ = ["done", "pipeline"]
 _NUMBERS = itertools.count()
 
 
+@pytest.fixture(scope="module")
+def s3(moto):
+    """The errors of a server that others have written."""
+    return moto
+
+
 @pytest.fixture
 def roots(s3):
     """Both roots in one bucket."""

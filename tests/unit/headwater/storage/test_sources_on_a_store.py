@@ -34,6 +34,12 @@ _NUMBERS = itertools.count()
 DEEP = {"recursiveFileLookup": "true"}
 
 
+@pytest.fixture(scope="module")
+def s3(moto):
+    """The listings of a server that others have written."""
+    return moto
+
+
 @pytest.fixture
 def landing(s3) -> ObjectPath:
     """A prefix of its own, which nothing lies below."""
@@ -128,18 +134,10 @@ def test_a_listing_that_breaks_off(s3, landing, monkeypatch):
         list_files(str(landing), {})
 
 
-def raw(s3, bucket, key, body=b""):
-    """Put an object by its exact key; no path of ours ends with a slash."""
-    import boto3
-
-    client = boto3.session.Session().client("s3", endpoint_url=s3.endpoint, region_name="us-east-1")
-    client.put_object(Bucket=bucket, Key=key, Body=body)
-
-
 def test_marks_of_folders(s3, landing):
     """Empty objects that mark folders are no files; an empty file is one, whatever it is called."""
     for key in ("/", "/sub/", "/full/", "/v1.2/", "/full/inner/"):
-        raw(s3, "places", landing.key + key)
+        s3.put("places", landing.key + key)
     (landing / "full" / "a.json").write_text("{}")
     (landing / "empty").write_text("")
     (landing / "full" / "empty.json").write_text("")
@@ -152,7 +150,7 @@ def test_a_folder_that_is_only_marked(s3, landing):
         list_files(str(landing), {})
     assert "upload the first file" in caught.value.remedy
     assert not anything_at(landing)
-    raw(s3, "places", f"{landing.key}/")
+    s3.put("places", f"{landing.key}/")
     assert list_files(str(landing), {}) == []
     assert anything_at(landing)
 
@@ -179,7 +177,7 @@ def test_a_bucket_that_may_not_be_listed(s3, landing, monkeypatch):
 
 def test_a_key_that_no_path_has(s3, landing):
     """An empty name between slashes is refused for good, and named: Spark could not read it either."""
-    raw(s3, "places", f"{landing.key}/a//b.json", b"{}")
+    s3.put("places", f"{landing.key}/a//b.json", b"{}")
     with pytest.raises(StoreRefused, match=r"a//b\.json") as caught:
         list_files(str(landing), {})
     assert "Rename" in caught.value.remedy

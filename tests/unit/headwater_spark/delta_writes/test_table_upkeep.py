@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-from tests.object_stores import store_server
+from tests.object_stores import StoreServer, leading_to
 from tests.unit.headwater.delta_log.test_catalog_managed import managed_table
 from tests.unit.headwater_spark.update_parts import dataset
 from tests.unit.headwater_spark.written_table import commit
@@ -187,16 +187,18 @@ def test_logs_without_a_commit(tmp_path: Path):
     assert readable_table_id(unborn) is None
 
 
-def test_logs_without_a_commit_on_a_store():
+def test_logs_without_a_commit_on_a_store(light_store: StoreServer):
     """Hadoop's mark of the log's folder is enough for Delta to refuse, and only Hadoop can remove it: it has to, and nothing else."""
     spark = MagicMock()
     path = MagicMock()
     setattr(spark._jvm, "org.apache.hadoop.fs.Path", path)
-    with store_server() as store:
-        store.make_bucket("lake")
-        unborn, half, born, none = (store.place("lake", name) for name in ("unborn", "half", "born", "none"))
+    with leading_to(light_store):
+        light_store.make_bucket("lake")
+        unborn, half, born, none = (
+            light_store.place("lake", name) for name in ("unborn", "half", "born", "none")
+        )
         for log in (unborn / "_delta_log", born / "_delta_log", half / "_delta_log" / "_staged_commits"):
-            store.put_mark(log)
+            light_store.put_mark(log)
         (born / "_delta_log" / f"{0:020d}.json").write_text("{}")
         assert not (unborn / "_delta_log").exists()
         remove_empty_logs(spark, unborn, half, born, none)

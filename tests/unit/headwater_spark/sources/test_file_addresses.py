@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from tests.object_stores import StoreServer, store_server
+from tests.object_stores import StoreServer, leading_to
 
 from headwater.errors import UnsupportedSource
 from headwater.storage.conditions import StoreRefused
@@ -16,11 +16,11 @@ STARTED: dict[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[StoreServer]:
+def s3(light_store: StoreServer) -> Iterator[StoreServer]:
     """A server with a bucket ``raw``."""
-    with store_server() as server:
-        server.make_bucket("raw")
-        yield server
+    with leading_to(light_store):
+        light_store.make_bucket("raw")
+        yield light_store
 
 
 def session(**settings: str):

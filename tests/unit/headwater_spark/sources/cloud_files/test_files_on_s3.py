@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc, parquet
 from pyspark.sql.types import LongType, StructField, StructType
-from tests.object_stores import StoreServer, store_server
+from tests.object_stores import StoreServer, leading_to
 
 from headwater.errors import InvalidSourceOption, SourceUnreachable
 from headwater.metrics.file_history import IngestedFile
@@ -34,11 +34,11 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[StoreServer]:
+def s3(light_store: StoreServer) -> Iterator[StoreServer]:
     """A server with a bucket ``raw``."""
-    with store_server() as server:
-        server.make_bucket("raw")
-        yield server
+    with leading_to(light_store):
+        light_store.make_bucket("raw")
+        yield light_store
 
 
 def options(form: str, **more: str) -> Any:
