@@ -55,6 +55,7 @@ class Kubernetes:
 
     def shipment(self, project: PipelineProject, conf: Mapping[str, str], application: str) -> Shipment:
         """As ``shipment`` makes it, under a name that no pod of this request has."""
+        refuse(project, conf)  # before anybody is asked
         labels = driver_labels(project, self._request)
         taken = [pod.name for pod in self._pods.labelled(_selector(labels))]
         self.driver_pod = free_name(f"headwater-{labels[_REQUEST_LABEL]}", taken)
@@ -144,10 +145,9 @@ def shipment(
         namespace: of all pods.
 
     Raises:
-        UnsupportedDeployment: what is asked for can't work in pods.
+        UnsupportedDeployment: no image is named, or a jar lies on this machine only.
     """
     cluster = project.spec.cluster
-    _refuse(project, conf)
     ground = f"{cluster.code}/{_GROUND}"
     there = {**conf, **pod_settings(project)}
     there |= {f"spark.kubernetes.driver.label.{name}": value for name, value in labels.items()}
@@ -170,8 +170,13 @@ def shipment(
     return Shipment(there, folder, f"local://{cluster.code}/jobs/{Path(application).name}")
 
 
-def _refuse(project: PipelineProject, conf: Mapping[str, str]) -> None:
+def refuse(project: PipelineProject, conf: Mapping[str, str]) -> None:
+    """Raise UnsupportedDeployment where a driver in a pod can't work as things are.
+
+    ``conf``: the settings of a driver beside the task.
+    """
     where = project.spec_file
+    pod_settings(project)
     if isinstance(project.spec.trigger, Continuous):
         raise UnsupportedDeployment(
             "A continuous update in a pod of its own was not tried: nothing would end it where it hangs.",

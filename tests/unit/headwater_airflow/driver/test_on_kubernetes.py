@@ -28,6 +28,7 @@ from headwater_airflow.driver.on_kubernetes import (
     driver_labels,
     kubernetes,
     pod_settings,
+    refuse,
     refuse_without_provider,
     shipment,
 )
@@ -76,6 +77,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pip
 def shipped(project: PipelineProject, request: str = "request") -> Any:
     """What goes along with a driver of a project."""
     conf = submission.driver_conf(project, K8S)
+    refuse(project, conf)
     labels = driver_labels(project, request)
     return shipment(project, conf, submission.application(), labels, "headwater-1", "shop")
 
@@ -197,6 +199,16 @@ def test_what_pods_can_not_run_is_refused(
         shipped(opened(change))
     assert not caught.value.transient
     assert CANARY not in str(caught.value)
+
+
+def test_a_refusal_needs_no_api(opened: Callable[..., PipelineProject]):
+    """What is wrong with the file is said at once, also where nobody answers."""
+    api, project = Api(), opened(("  image: registry.example/headwater:1.2\n", ""))
+    with pytest.raises(UnsupportedDeployment, match="No image"):
+        Kubernetes("r", "shop", api.of_shop).shipment(
+            project, submission.driver_conf(project, K8S), "run_update.py"
+        )
+    assert not api.selectors
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,11 @@ def test_secrets_of_the_worker_do_not_go_there():
         refuse_secrets({"HEADWATER_SECRET_X": "value"})
 
 
-def record(project: PipelineProject, update: str, state: UpdateState, **failed: FlowFailed) -> None:
-    """What a driver writes of an update under the request `r`."""
-    with EventLogWriter(project.state_folder, project.pipeline_id, "orders", update, "r") as log:
+def record(
+    project: PipelineProject, update: str, state: UpdateState, request: str = "r", **failed: FlowFailed
+) -> None:
+    """What a driver writes of an update under a request."""
+    with EventLogWriter(project.state_folder, project.pipeline_id, "orders", update, request) as log:
         log.emit("create_update", "An update.", details={"create_update": {}})
         for flow, error in failed.items():
             details: Any = {"flow_progress": {"status": FlowStatus.FAILED}}
