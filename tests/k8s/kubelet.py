@@ -61,6 +61,8 @@ class Kubelet:
     started: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _addresses: int = 1
+    _names: dict[str, str] = field(default_factory=dict)
+    _services: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from kubernetes import client
@@ -131,6 +133,8 @@ class Kubelet:
         folder = self.folder / pod.metadata.name
         address = f"127.0.7.{self._addresses}"
         environment = {**image.environment, **self._environment(pod, container, address)}
+        self._names[pod.metadata.name] = address
+        self._write_hosts({})
         mounts = [*((str(there), str(here)) for here, there in image.folders.items())]
         mounts += [(str(self._hosts), "/etc/hosts"), *self._volumes(pod, container, folder)]
         self._addresses += 1
@@ -141,6 +145,7 @@ class Kubelet:
                 *(f"mount --bind {shlex.quote(f'{folder}/own{own}')} {own}" for own in _OWN),
                 *(_mount(source, target) for source, target in mounts),
                 *(f"mount -t tmpfs none {shlex.quote(str(hidden))}" for hidden in image.hidden),
+                f"hostname {pod.metadata.name}",
                 'cd "$0" && exec "$@"',
             ]
         )
@@ -149,7 +154,7 @@ class Kubelet:
         command = [*(container.command or image.entry_point), *(container.args or [])]
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                ["unshare", "--mount", "sh", "-c", script, str(work), *command],
+                ["unshare", "--mount", "--uts", "sh", "-c", script, str(work), *command],
                 env=environment,
                 stdout=log,
                 stderr=log,
@@ -218,14 +223,17 @@ class Kubelet:
         return files
 
     def _write_hosts(self, pods: Mapping[str, Any]) -> None:
-        """Names of services, in the file that all containers have: it is written in place."""
-        lines = ["127.0.0.1 localhost"]
+        """Names of pods and services, in the file that all containers have: it is written in place, and only where it changes."""
+        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in self._names.items())]
         for service in self.api.list_namespaced_service(self.namespace).items:
             wanted = (service.spec.selector or {}).items()
-            for name, run in self.running.items():
-                if name in pods and wanted and wanted <= (pods[name].metadata.labels or {}).items():
-                    lines.append(f"{run.address} {service.metadata.name}.{self.namespace}.svc")
-        self._hosts.write_text("\n".join(lines) + "\n")
+            for name, address in self._names.items():
+                if wanted and name in pods and wanted <= (pods[name].metadata.labels or {}).items():
+                    self._services[f"{service.metadata.name}.{self.namespace}.svc"] = address
+        lines += [f"{address} {name}" for name, address in self._services.items()]
+        text = "\n".join(lines) + "\n"
+        if text != self._hosts.read_text():
+            self._hosts.write_text(text)
 
     def _report_end(self, run: Running) -> None:
         code = run.process.wait()

@@ -191,7 +191,7 @@ class Shop:
         (self.root / "data" / "held").unlink(missing_ok=True)
 
     def wait_until_held(self) -> None:
-        wait_for((self.root / "data" / "held").exists, 240)
+        wait_for((self.root / "data" / "held").exists, 150)
 
     def attempt(self, run: str, number: int = 1, task: RunUpdateOperator | None = None) -> Any:
         """One attempt of a run of the task: its report, or what it raised."""
@@ -208,7 +208,7 @@ class Shop:
         thread.start()
 
         def end() -> Any:
-            thread.join(300)
+            thread.join(200)
             return results[0]
 
         return end
@@ -281,7 +281,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, server: ApiServer, mode: str) -> No
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(420)
 def test_updates_end_as_beside_the_task(shop: Shop):
     """Counts and tables of one that is completed; nothing to do; a failure with its condition, which no retry can help; secrets by name."""
     shop.land("1", (1, " ann ", 5), (2, "bo", 0), (3, "Ann", 2))
@@ -304,7 +304,7 @@ def test_updates_end_as_beside_the_task(shop: Shop):
     assert TOKEN not in said
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(420)
 def test_a_killed_executor_and_a_lost_worker(shop: Shop):
     """Another executor does the batch; the next attempt of the task follows the driver that runs, and starts no second one."""
     shop.land("1", (1, "slow", 5), (2, "ann", 2))
@@ -343,7 +343,7 @@ def test_a_killed_executor_and_a_lost_worker(shop: Shop):
     assert [update.state for update in shop.updates("lost")] == ["COMPLETED"]
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(420)
 def test_a_stop_and_a_killed_driver(shop: Shop):
     """The stop ends after the batch in flight; a driver that dies leaves an end in the log, and a retry has every row once."""
     shop.land("1", (1, "slow", 5))
@@ -376,7 +376,7 @@ def test_a_stop_and_a_killed_driver(shop: Shop):
     assert len(set(shop.drivers)) == 3
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(200)
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -399,7 +399,7 @@ def test_a_pod_that_can_not_start_is_said(
     )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(200)
 def test_a_driver_beside_the_task_has_executors_in_pods(shop: Shop, monkeypatch: pytest.MonkeyPatch):
     """As backfills and maintenance run: the report is the driver's own."""
     connect(monkeypatch, shop.server, "client")
