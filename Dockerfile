@@ -28,4 +28,5 @@ RUN pip install --no-deps --no-build-isolation -e . \
     && mkdir -p /data /opt/airflow /opt/airflow-passwords /opt/spark-conf \
     && chown headwater: /data /opt/airflow /opt/airflow-passwords /opt/spark-conf
 USER headwater
-ENTRYPOINT ["tini", "--"]
+# Spark starts its pods on Kubernetes with `driver` and `executor`; every other command is run as it is.
+ENTRYPOINT ["tini", "--", "python", "-m", "headwater.runtime.pod"]

@@ -76,6 +76,8 @@ ALLOWED = {
     ("jobs/headwater_spark/sources/reachability.py", "_failure"): "the text is the finding: why a broker does not answer",
     ("jobs/headwater_spark/views/python_functions.py", "pickled_digest"): "whatever a pickle raises, what its function does is not known: any edit then recomputes the view",
     ("plugins/headwater_airflow/driver/health.py", "_watch"): "the log may be unreadable for a moment; the driver is watched in any case",
+    ("plugins/headwater_airflow/driver/on_kubernetes.py", "_api"): "the client, Airflow's settings and a file may raise anything: it is named as no way to the API",
+    ("plugins/headwater_airflow/driver/pods.py", "Pods._patiently"): "whoever signs requests, urllib3 and the client raise anything: it is waited out, and then named",
     ("plugins/headwater_airflow/driver/process.py", "_terminate_children"): "a child that has ended needs no signal",
     ("plugins/headwater_airflow/entities.py", "_usable_manifest"): "without a manifest that can be read the DAG is one task, which says why",
     ("plugins/headwater_airflow/links.py", "SparkUiLink.get_link"): "a task's own view must not fail for a link; it is logged",

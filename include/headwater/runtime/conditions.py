@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.errors import UsageError
+from headwater.errors import UpdateFailed, UsageError
 
 
 class JavaNotFound(UsageError):
@@ -45,3 +45,17 @@ class UnsupportedDeployment(UsageError):
     """A driver is to be run in a way that can't work, or was never built."""
 
     condition = "UNSUPPORTED_DEPLOYMENT"
+
+
+class ClusterUnreachable(UpdateFailed):
+    """The API of the cluster gave no answer, so that nobody knows whether a driver runs."""
+
+    condition = "CLUSTER_UNREACHABLE"
+    transient = True
+
+
+class DriverPodNotStarted(UpdateFailed):
+    """A driver's pod was made, and its container could not be started."""
+
+    condition = "DRIVER_POD_NOT_STARTED"
+    transient = True

@@ -66,6 +66,8 @@ class Driver:
         self._stopped = False
         self._submit: Callable[..., Any] = hook.submit
         self._log_lines: Callable[[Iterable[str]], None] = hook._process_spark_submit_log  # noqa: SLF001
+        # On Kubernetes the provider looks for the code in the log of a driver's pod; beside the task it is that of the process.
+        hook._spark_exit_code = 0  # noqa: SLF001
         hook.submit = self._start
         hook._process_spark_submit_log = self._listen  # noqa: SLF001
 

@@ -36,15 +36,15 @@ class Target:
         """Whether YARN or Kubernetes starts processes: the provider then writes the driver's variables on the command line."""
         return self.master.startswith(("yarn", "k8s"))
 
+    @property
+    def kubernetes(self) -> bool:
+        """Whether executors are pods."""
+        return self.master.startswith("k8s")
+
     def refuse_unsupported(self, where: object) -> None:
         """Raise UnsupportedDeployment, with the reason, where no driver of ours can run like this."""
-        reason = remedy = ""
-        if self.master.startswith("k8s"):
-            reason, remedy = (_NO_PODS if self.in_cluster else _NO_EXIT_CODE), _INSTEAD_OF_PODS
-        elif self.in_cluster and not self.master.startswith("yarn"):
-            reason, remedy = _NO_CLUSTER_MODE, _BESIDE
-        if reason:
-            raise UnsupportedDeployment(reason, where=where, remedy=remedy)
+        if self.in_cluster and not self.managed:
+            raise UnsupportedDeployment(_NO_CLUSTER_MODE, where=where, remedy=_BESIDE)
 
 
 _NO_CLUSTER_MODE = "Spark has no cluster mode for Python programs on a standalone cluster: the driver can't run on a worker of spark://."
@@ -52,12 +52,6 @@ _BESIDE = (
     "Take deploy-mode out of the connection's extra, or set it to client: the driver then runs beside the task, and its "
     "executors on the cluster."
 )
-_NO_PODS = "Drivers in pods of Kubernetes are not supported yet: they would find neither Headwater nor the pipeline there."
-_NO_EXIT_CODE = (
-    "A driver beside the task can't use Kubernetes: Airflow's provider waits for an exit code that only a driver pod has, and "
-    "would call every update failed."
-)
-_INSTEAD_OF_PODS = "Use a standalone master (spark://host:7077, which can run in pods), YARN, or local[*]."
 
 
 def target_of(connection: Any, deploy_mode: str | None = None) -> Target:

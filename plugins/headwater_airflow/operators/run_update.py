@@ -25,15 +25,21 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.stop_request import request_stop, withdraw_stop
 from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
-from headwater_airflow.driver.no_news import report_without_news
-from headwater_airflow.driver.on_yarn import (
+from headwater_airflow.driver.elsewhere import (
+    Cluster,
     failure_in_log,
     refuse_login,
     refuse_secrets,
     report_in_log,
-    shipment,
-    wait_for_running,
 )
+from headwater_airflow.driver.no_news import report_without_news
+from headwater_airflow.driver.on_kubernetes import (
+    Kubernetes,
+    kubernetes,
+    pod_settings,
+    refuse_without_provider,
+)
+from headwater_airflow.driver.on_yarn import Yarn
 from headwater_airflow.driver.process import Driver
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.driver.target import CLIENT, Target, target_of
@@ -76,7 +82,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
         self._variables: Mapping[str, str] = {}
-        self._in_cluster = False
+        self._cluster: Cluster | None = None
         self._elsewhere: tuple[PipelineProject, str] | None = None
         self._killed = False
 
@@ -174,6 +180,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             *submission.driver_arguments(project, request, attempt, attempts, begun),
             *selection.arguments(),
         ]
+        if target.in_cluster:
+            refuse_secrets(secrets)
+            refuse_login(project)
+            at = BaseHook.get_connection(self._conn_id)
+            self._cluster = kubernetes(project, request, at) if target.kubernetes else Yarn()
         self._configure(project, target, secrets)
 
     def _configure(
@@ -184,13 +195,15 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._variables = submission.driver_environment(project, target, secrets)
         self.env_vars = {} if target.managed else self._variables
         self._spark_binary = self.spark_submit or submission.spark_submit()
-        self._in_cluster = target.in_cluster
-        if target.in_cluster:
-            refuse_secrets(secrets)
-            refuse_login(project)
-            there = shipment(project, self.conf)
-            self.conf, self._archives, self.files = there.conf, there.archives, there.files
+        # The process that submits is released once there is a pod: that is followed by its labels.
+        self._track_driver_via_k8s_api = target.in_cluster and target.kubernetes
+        if self._cluster is not None:
+            there = self._cluster.shipment(project, self.conf, self.application)
+            self.conf, self.application = there.conf, there.application
+            self._archives, self.files = there.archives, there.files
             self.application_args = [there.folder, *self.application_args[1:]]
+        elif target.kubernetes:
+            self.conf |= pod_settings(project)
 
     def _target(self) -> Target:
         """The connection's target; the provider would quietly take YARN for a connection that does not exist.
@@ -208,6 +221,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             ) from error
         target = target_of(connection, self._deploy_mode)
         target.refuse_unsupported(f"connection {self._conn_id}")
+        if target.kubernetes:
+            refuse_without_provider(f"connection {self._conn_id}")
         if target.in_cluster and not self.runs_updates:
             # What the event log does not tell of, its driver's report does: that one runs beside the task.
             self._deploy_mode = CLIENT
@@ -219,8 +234,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
-        if self._in_cluster:
-            return self._submit_elsewhere(context, project, request, driver, last=last)
+        if self._cluster is not None:
+            try:
+                return self._submit_elsewhere(context, project, request, driver, self._cluster, last=last)
+            except HeadwaterError as error:
+                raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         try:
             super().execute(context)
         except AirflowException as error:
@@ -234,15 +252,24 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         return driver.report.content or {"state": "COMPLETED", "flows": []}
 
     def _submit_elsewhere(
-        self, context: Any, project: PipelineProject, request: str, driver: Driver, *, last: bool
+        self,
+        context: Any,
+        project: PipelineProject,
+        request: str,
+        driver: Driver,
+        cluster: Cluster,
+        *,
+        last: bool,
     ) -> dict[str, Any]:
-        """Have YARN run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
+        """Have a cluster run the driver, and learn how it ended from the event log. A driver of this request that still runs is followed."""
         self._elsewhere = (project, request)
         cause: Exception | None = None
         before = None
-        if wait_for_running(project, request, self.log) is None:
+        if not cluster.follow(project, request, self.log):
             withdraw_stop(project.state_folder, request)
             before = getattr(newest_update(project, request), "update_id", None)
+            if isinstance(cluster, Kubernetes):
+                self._hook._kubernetes_driver_pod = cluster.driver_pod  # noqa: SLF001 - the provider's own look-out knows other names
             try:
                 super().execute(context)
             except AirflowException as error:
@@ -251,17 +278,20 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 driver.stop()
             if not self._killed:
                 # spark-submit may lose sight of a driver that runs on.
-                wait_for_running(project, request, self.log)
+                cluster.follow(project, request, self.log)
         if self._killed:
             raise AirflowException(
                 "The task was stopped; its driver ends after the batch in flight."
             ) from cause
         report = report_in_log(project, request, before)
-        failure = failure_in_log(project, request, report)
+        failure = failure_in_log(project, request, report, cluster.exit_code)
         if failure is not None:
             self._raise_failure(failure, project, request, last, cause or AirflowException(failure.message))
         assert report is not None, "no failure means that the update is in the log"
         return report
+
+    def poll_until_complete(self, external_id: Any, context: Any) -> None:
+        """Nothing: whoever has submitted a driver elsewhere follows it, as whoever finds one that runs."""
 
     def _failure(self, project: PipelineProject, request: str, driver: Driver) -> Failure:
         flows = failed_flows(project, newest_update(project, request))

@@ -17,7 +17,7 @@ from headwater.storage.conditions import StoreRefused
 from headwater.storage.delta_tables import append, delta_table
 from headwater_airflow import store_connection
 from headwater_airflow.driver import submission
-from headwater_airflow.driver.on_yarn import refuse_login
+from headwater_airflow.driver.elsewhere import refuse_login
 from headwater_airflow.driver.target import Target
 from headwater_airflow.roots import pipeline_project, storage_folder, warehouse_table
 from headwater_airflow.store_connection import login_variables, store_login

@@ -15,14 +15,14 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import update_lease
-from headwater_airflow.driver import on_yarn, submission
-from headwater_airflow.driver.on_yarn import (
+from headwater_airflow.driver import elsewhere, submission
+from headwater_airflow.driver.elsewhere import (
     failure_in_log,
     refuse_secrets,
     report_in_log,
-    shipment,
     wait_for_running,
 )
+from headwater_airflow.driver.on_yarn import shipment
 from headwater_airflow.driver.shipping import code_archive, pipeline_archive
 from headwater_airflow.driver.target import Target
 
@@ -62,7 +62,7 @@ def test_the_archives_have_what_a_driver_needs(tmp_path: Path):
 
 def test_the_command_names_nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, project: PipelineProject):
     """But for files that spark-submit itself sends: the archives, the log's settings, the script, the jars."""
-    there = shipment(project, submission.driver_conf(project, YARN))
+    there = shipment(project, submission.driver_conf(project, YARN), submission.application())
     arguments = submission.driver_arguments(project, "request", 1, 3)
     made = hook(
         monkeypatch,
@@ -73,7 +73,7 @@ def test_the_command_names_nothing_of_this_machine(monkeypatch: pytest.MonkeyPat
         env_vars={},
         application_args=[there.folder, *arguments[1:]],
     )
-    command = made._build_spark_submit_command(submission.application())
+    command = made._build_spark_submit_command(there.application)
     text = " ".join(command)
     settings = dict(part.split("=", 1) for part in command if "=" in part and part.startswith("spark."))
     assert command[command.index("--deploy-mode") + 1] == "cluster"
@@ -98,9 +98,11 @@ def test_secrets_of_the_worker_do_not_go_there():
         refuse_secrets({"HEADWATER_SECRET_X": "value"})
 
 
-def record(project: PipelineProject, update: str, state: UpdateState, **failed: FlowFailed) -> None:
-    """What a driver writes of an update under the request `r`."""
-    with EventLogWriter(project.state_folder, project.pipeline_id, "orders", update, "r") as log:
+def record(
+    project: PipelineProject, update: str, state: UpdateState, request: str = "r", **failed: FlowFailed
+) -> None:
+    """What a driver writes of an update under a request."""
+    with EventLogWriter(project.state_folder, project.pipeline_id, "orders", update, request) as log:
         log.emit("create_update", "An update.", details={"create_update": {}})
         for flow, error in failed.items():
             details: Any = {"flow_progress": {"status": FlowStatus.FAILED}}
@@ -153,6 +155,18 @@ def test_a_driver_that_left_no_record(project: PipelineProject):
     assert failure.silent
 
 
+@pytest.mark.parametrize(
+    ("code", "transient"), [(None, True), (137, True), (1, True), (2, False), (3, False)]
+)
+def test_what_a_pod_ended_with_decides_where_there_is_no_record(
+    project: PipelineProject, code: int | None, transient: bool
+):
+    """A definition that can't be run gives 2 each time; a driver that was killed may do better."""
+    failure = failure_in_log(project, "r", report_in_log(project, "r", None), code)
+    assert failure is not None
+    assert failure.transient is transient
+
+
 def test_a_driver_that_still_runs_is_followed(project: PipelineProject, monkeypatch: pytest.MonkeyPatch):
     """After a lost worker the next attempt waits for its end, and starts no second one; a dead one is not waited for."""
     record(project, "u1", UpdateState.RUNNING)
@@ -165,7 +179,7 @@ def test_a_driver_that_still_runs_is_followed(project: PipelineProject, monkeypa
     assert wait_for_running(project, "r", Log()) is None
     assert not told
     looks = iter([lambda: None, lambda: record(project, "u1", UpdateState.COMPLETED)])
-    monkeypatch.setattr(on_yarn.time, "sleep", lambda _: next(looks)())
+    monkeypatch.setattr(elsewhere.time, "sleep", lambda _: next(looks)())
     with update_lease(project.state_folder, "u1"):
         assert wait_for_running(project, "r", Log()) == "u1"
     assert told == ["The driver of update u1 still runs: it is followed."]

@@ -74,8 +74,6 @@ def test_a_connection_is_read_as_the_provider_reads_it(monkeypatch: pytest.Monke
             Target("spark://one:7077", "cluster"),
             "no cluster mode for Python programs on a standalone cluster",
         ),
-        (Target("k8s://https://api:6443", "cluster"), "not supported yet"),
-        (Target("k8s://https://api:6443"), "exit code"),
     ],
 )
 def test_what_can_not_run_is_refused_with_the_reason(target: Target, reason: str):
@@ -86,10 +84,18 @@ def test_what_can_not_run_is_refused_with_the_reason(target: Target, reason: str
 
 
 @pytest.mark.parametrize(
-    "target", [Target("local[2]"), Target("spark://one:7077"), Target("yarn"), Target("yarn", "cluster")]
+    "target",
+    [
+        Target("local[2]"),
+        Target("spark://one:7077"),
+        Target("yarn"),
+        Target("yarn", "cluster"),
+        Target("k8s://https://api:6443"),
+        Target("k8s://https://api:6443", "cluster"),
+    ],
 )
 def test_what_can_run_is_let_through(target: Target):
-    """One machine, a standalone cluster, and YARN with the driver beside the task."""
+    """One machine, a standalone cluster, and YARN and Kubernetes with the driver beside the task or elsewhere."""
     target.refuse_unsupported("connection spark_default")
 
 
