@@ -15,21 +15,19 @@ from hypothesis import strategies as st
 from tests.benchmarks.frame.aged_stream import last_batch, renumber_checkpoint, repeat_last_commit
 from tests.benchmarks.frame.bench import Bench
 from tests.benchmarks.frame.latencies import event_latencies, percentile
-from tests.benchmarks.frame.process_memory import heap_used
+from tests.benchmarks.frame.process_memory import live_bytes
 from tests.benchmarks.frame.runs import Run
 from tests.benchmarks.frame.slopes import slope
 from tests.benchmarks.frame.steady_events import SteadyEvents
 
 from headwater.checkpoints.offsets import committed_batches, read_offsets
 
-HEAP = """4711:
- def new generation   total 9792K, used 2048K [0x00, 0x01, 0x02)
-  eden space 8704K,  14% used [0x00, 0x01, 0x02)
-  from space 1088K,   0% used [0x00, 0x01, 0x02)
- tenured generation   total 21888K, used 1024K [0x00, 0x01, 0x02)
-   the space 21888K,   4% used [0x00, 0x01, 0x02, 0x03)
- Metaspace       used 99999K, committed 99999K, reserved 1056768K
-  class space    used 9999K, committed 9999K, reserved 1048576K
+HISTOGRAM = """4711:
+ num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:         29999        3145728  [B (java.base@17)
+   2:             1        1048576  Total
+Total         30000        4194304
 """
 
 
@@ -107,10 +105,10 @@ def test_slope():
     assert slope((3, 3), (1.0, 2.0)) == 0
 
 
-def test_heap_without_metaspace():
-    """The generations count once, and what is not heap does not; a JVM that has ended has none."""
-    assert heap_used(HEAP) == 3.0
-    assert heap_used("") is None
+def test_live_bytes_of_a_heap():
+    """The total of the histogram; a JVM that has ended has none."""
+    assert live_bytes(HISTOGRAM) == 4.0
+    assert live_bytes("") is None
 
 
 def test_an_aged_table_has_its_rows_and_batches(tmp_path: Path):

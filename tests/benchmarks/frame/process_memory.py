@@ -11,7 +11,7 @@ import psutil
 
 from headwater.runtime.java import java_environment
 
-_USED = re.compile(r"\bused (\d+)K")
+_TOTAL = re.compile(r"^Total +\d+ +(\d+)", re.MULTILINE)
 
 
 def resident(process: psutil.Process | None = None) -> float:
@@ -20,16 +20,15 @@ def resident(process: psutil.Process | None = None) -> float:
 
 
 def live_heap(java: int) -> float | None:
-    """What a full collection leaves in the heap of a JVM, in MB; None where it has ended, or where there is no jcmd."""
-    _jcmd(java, "GC.run")
-    return heap_used(_jcmd(java, "GC.heap_info"))
+    """What is alive in the heap of a JVM after a full collection, in MB; None where it has ended, or where there is no jcmd."""
+    # What comes between a collection and a second question would count as alive: the histogram collects, and counts what is left.
+    return live_bytes(_jcmd(java, "GC.class_histogram"))
 
 
-def heap_used(answer: str) -> float | None:
-    """The sum over the generations of what ``jcmd PID GC.heap_info`` says, in MB; None where it says nothing of a heap."""
-    of_heap = re.split(r"Metaspace", answer, maxsplit=1)[0]
-    sizes = [int(size) for size in _USED.findall(of_heap)]
-    return sum(sizes) / 1024 if sizes else None
+def live_bytes(histogram: str) -> float | None:
+    """The sum of ``jcmd PID GC.class_histogram``, in MB; None where there is none."""
+    total = _TOTAL.search(histogram)
+    return int(total[1]) / 2**20 if total else None
 
 
 def _jcmd(java: int, command: str) -> str:

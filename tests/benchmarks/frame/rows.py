@@ -74,7 +74,7 @@ ROWS = (
         "lag, freshness and health of 50 tables with 1,000 commits each",
         "a warm Spark session doing the same; delta-rs used naively",
         "100 times as fast as Spark; the page under 300 ms",
-        "Eight to fourteen times the reading of the unread commits alone: for each table its head, its history and its flow's state are read. The page was not measured.",
+        "Eight to fourteen times the reading of the unread commits alone: for each table its head, its history and its flow's state are read. How long the page takes stands under [memory](#memory).",
     ),
     Row(
         "latency",
