@@ -92,6 +92,10 @@ def live_airflow(request, tmp_path_factory):
 
     from headwater_demo.processes import ProcessTable
 
+    # Otherwise each process of tests would start one.
+    if getattr(request.config.option, "loadgroup", False):
+        needing = [item for item in request.session.items if "live_airflow" in item.fixturenames]
+        assert all(item.nodeid.endswith("@live") for item in needing)
     if not PROGRAMS:
         request.getfixturevalue("airflow_database")
     folder = tmp_path_factory.mktemp("live")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.integration.scheduling import ByFile, in_order
 from tests.pipeline_case import SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
@@ -33,13 +35,25 @@ def spark_settings() -> Mapping[str, str]:
     return {**SPARK, **ROOMY}
 
 
+@pytest.fixture(autouse=True)
+def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test takes the power away, and updates of this process would wait for the disk at every record; drivers of their own do."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 # Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take
 # five minutes more.
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """See ``scheduling``; another way of sharing tests out can still be asked for."""
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is listed, where the whole folder runs and not a test that is named."""
+    """Long files first. Leave out what is listed, where the whole folder runs and not a test that is named."""
+    in_order(items)
     names = set(_left_out(config))
     if not names:
         return

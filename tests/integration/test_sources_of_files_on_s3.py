@@ -110,7 +110,7 @@ DIFFERENCES: list[str] = []
 
 def test_every_form_of_source_takes_its_files_once(tmp_path: Path):
     """Formats, globs, partitions, evolution, overwritten and damaged files, and a failed batch; roots in folders, and on S3."""
-    with store_server() as server:
+    with store_server(light=True) as server:
         for bucket in ("raw", "schemas", "archive", "lake"):
             server.make_bucket(bucket)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["include", "jobs", "plugins", "."])}

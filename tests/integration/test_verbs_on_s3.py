@@ -66,7 +66,7 @@ def test_all_verbs_on_s3(tmp_path: Path):
     """One pipeline: a killed backfill is put right, rows are replayed, history is loaded, batches are counted, files go, a table goes, and
     one gets another name.
     """
-    with store_server() as server:
+    with store_server(light=True) as server:
         server.make_bucket("lake")
         done = subprocess.run(
             [

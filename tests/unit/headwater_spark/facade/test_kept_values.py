@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +99,8 @@ def test_maps_of_rows(value: Any):
 
 def test_what_pandas_gives():
     """Arrays and scalars of NumPy, points in time of pandas, and structs as dicts are taken."""
+    import pandas as pd  # takes half a second, which no other test needs
+
     assert through(ArrayType(IntegerType()), np.array([1, 2])) == [1, 2]
     assert through(ArrayType(TimestampNTZType()), [pd.Timestamp(TEN)]) == [TEN]
     assert through(ArrayType(DateType()), [TEN]) == [dt.date(2024, 1, 31)]
