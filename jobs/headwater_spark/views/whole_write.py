@@ -57,7 +57,8 @@ class WholeWrite:
         if not same_columns(rows.schema, stored_schema_of(self._table)):
             return False
         files = table_files(self._table, version, ())
-        if files is None or len(files) > MAX_FILES:
+        # A table without rows may stay as it is, and its commit has to be there all the same.
+        if not files or len(files) > MAX_FILES:
             return False
         gone = [DataFile(file.path, file.bytes, file.modified, file.records or 0) for file in files]
         rows = in_own_session(rows)
