@@ -28,6 +28,7 @@ from headwater_spark.views.appended_rows import Merging
 from headwater_spark.views.changed_rows import FilesMissing
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, examine
 from headwater_spark.views.plan_shape import shape_issues
+from headwater_spark.views.shared_changes import SharedChanges
 from headwater_spark.views.techniques import Increment, Techniques
 
 FULL = "COMPLETE_RECOMPUTE"
@@ -155,6 +156,9 @@ class Shop:
         self.spark = spark
         self.star = Star(spark, folder, seed, mixed=mixed)
         self.star.make()
+        # Every other query takes its changed rows from a look that is made once for all of them.
+        self.shared = SharedChanges()
+        self.shared.expect({self.star.folder / name: 2 for name in PARTITIONS})
 
     def heads(self) -> dict[str, TableHead]:
         """How the tables stand."""
@@ -194,14 +198,14 @@ def refreshed(
         return "NO_OP", old
     if moved & query.in_subqueries:
         return f"{FULL} SUBQUERY_EXPRESSION", None
-    return _increment(query, changes, old)
+    return _increment(query, changes, old, shop.shared if len(text) % 2 else None)
 
 
 def _increment(
-    query: ExaminedQuery, changes: Mapping[str, SourceChange], old: DataFrame
+    query: ExaminedQuery, changes: Mapping[str, SourceChange], old: DataFrame, shared: SharedChanges | None
 ) -> tuple[str, DataFrame | None]:
     stored = {field.name.lower(): field.dataType.simpleString() for field in query.plan.frame.schema.fields}
-    techniques = Techniques(query, changes, Path("no view yet"), stored, (), (), Limits())
+    techniques = Techniques(query, changes, Path("no view yet"), stored, (), (), Limits(), shared)
     chosen = techniques.choose(judged=False)
     increment = chosen if isinstance(chosen, Issue) else techniques.increment(chosen)
     if isinstance(increment, Issue):

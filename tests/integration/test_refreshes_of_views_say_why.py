@@ -9,6 +9,7 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.incremental.conditions import NeverIncrementalizable
 from headwater_spark.commands.explain import explain
+from headwater_spark.resolution.incremental_views import with_incremental_views
 
 HELPER = "def twice(x):\n    return None if x is None else 2 * x\n"
 SOURCE = (
@@ -92,6 +93,16 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
 
     with case.resolved() as resolved:
         told = explain(resolved, "by_key")
+        allowed = {entry.name: entry.incremental for entry in with_incremental_views(resolved).datasets}
+    # What `validate` writes into the manifest.
+    assert {name: one is not None and one.eligible for name, one in allowed.items()} == {
+        "by_key": True, "rows_of": True, "in_python": True, "small": True, "with_a_feed": True,
+    }  # fmt: skip
+    assert allowed["rows_of"] is not None
+    assert allowed["rows_of"].policy == "incremental_strict"
+    assert [(one.source, one.rows_added, one.rows_changed) for one in allowed["rows_of"].sources] == [
+        ("shop/events", "APPEND_ONLY", "ROW_BASED")
+    ]
     assert told["eligible"]
     assert told["sources"][0]["rows_added"] == "GROUP_AGGREGATE"
     assert told["sources"][0]["rows_changed"] == "GENERIC_AGGREGATE"

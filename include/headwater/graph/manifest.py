@@ -47,11 +47,33 @@ class ExpectationEntry(_Entry):
     action: ViolationAction
 
 
+class SourceTechniques(_Entry):
+    """How a view follows one read of a table: where it only got new rows, and where rows of it changed or went.
+
+    ``found_by``: the view's columns by which the changed part is found.
+    """
+
+    source: str
+    rows_added: str
+    rows_changed: str
+    found_by: tuple[str, ...] = ()
+
+
+class IncrementalEntry(_Entry):
+    """Whether a materialized view can ever be refreshed by what changed. ``issues``: why not, in Lakeflow's names."""
+
+    policy: str
+    eligible: bool
+    issues: tuple[dict[str, Any], ...] = ()
+    sources: tuple[SourceTechniques, ...] = ()
+
+
 class DatasetEntry(_Entry):
     """A dataset. ``location`` is the table's folder below the warehouse (or an absolute one), None where it has none.
 
     ``quarantine``: the folder of the table for rows that its rules kept out, None where no rule quarantines.
     ``sink_format`` and ``sink_options`` (those that say where to, no secrets) are for sinks.
+    ``incremental``: of a materialized view, as ``validate`` found it; an update writes none.
     """
 
     name: str
@@ -67,6 +89,7 @@ class DatasetEntry(_Entry):
     private: bool = False
     sink_format: str | None = None
     sink_options: dict[str, str] = Field(default_factory=dict)
+    incremental: IncrementalEntry | None = None
     defined_at: str | None = None
 
 
@@ -183,6 +206,8 @@ class Manifest(_Entry):
             del data["schedule"]
         for entry in data["datasets"]:
             _hide_in_texts(entry)
+            if entry["incremental"] is None:
+                del entry["incremental"]
         for entry in data["flows"]:
             if not entry["depends_on"]:
                 del entry["depends_on"]
@@ -194,6 +219,8 @@ def _hide_in_texts(dataset: dict[str, Any]) -> None:
     dataset["comment"] = dataset["comment"] and without_known(dataset["comment"])
     for rule in dataset["expectations"]:
         rule["constraint"] = without_known(rule["constraint"])
+    for issue in (dataset["incremental"] or {}).get("issues", ()):
+        issue["reason"] = without_known(issue["reason"])
     properties = dataset["table_properties"]
     dataset["table_properties"] = {
         key: REDACTED if names_a_secret(key) else without_known(value) for key, value in properties.items()
@@ -225,7 +252,12 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
         location = (
             spelled(entry.location) if entry.kind is DatasetKind.SINK and entry.location else entry.location
         )
-        return entry.model_copy(update={"location": location, "sink_options": options})
+        incremental = entry.incremental
+        if incremental is not None:
+            read = (one.model_copy(update={"source": spelled(one.source)}) for one in incremental.sources)
+            incremental = incremental.model_copy(update={"sources": tuple(read)})
+        changed = {"location": location, "sink_options": options, "incremental": incremental}
+        return entry.model_copy(update=changed)
 
     flows = (flow.model_copy(update={"sources": tuple(map(source, flow.sources))}) for flow in manifest.flows)
     return manifest.model_copy(

@@ -16,6 +16,8 @@ from headwater.incremental.techniques import Issue, IssueType, Technique
 PREFIX = "headwater.incremental."
 # What a refresh costs that looks for affected keys: log, plan, two or three jobs, commit (measured: 0.7 to 1.2 s).
 FIXED_SECONDS = 1.0
+# So much of it goes into the look for rows that changed, where no other view of the update has looked.
+LOOK_SECONDS = 0.4
 # Those that only take new rows in have one job less, and no files to read again.
 _DIRECT = {Technique.APPEND_ONLY: 0.4, Technique.GROUP_AGGREGATE: 0.7}
 # Below this nothing is gained by any other refresh.
@@ -206,13 +208,19 @@ def predicted_full(runs: Sequence[FullRun], bytes_now: int) -> float:
     return fastest * FIRST_RUN if bytes_now >= SMALL_BYTES else min(fastest, SMALL_FULL_SECONDS)
 
 
-def predicted_part(full: float, effort: Effort) -> float:
+def _fixed(technique: Technique | None, *, shared: bool) -> float:
+    direct = None if technique is None else _DIRECT.get(technique)
+    return direct if direct is not None else FIXED_SECONDS - (LOOK_SECONDS if shared else 0.0)
+
+
+def predicted_part(full: float, effort: Effort, *, shared: bool = False) -> float:
     """How long the refresh of a part takes whose extent is known, in seconds.
 
     Args:
         full: what a full one would take.
+        shared: whether the changed rows are looked for once for several views.
     """
-    return FIXED_SECONDS + full * effort.share
+    return _fixed(None, shared=shared) + full * effort.share
 
 
 def changed_share(changed: Sequence[SourceSize]) -> float:
@@ -221,7 +229,12 @@ def changed_share(changed: Sequence[SourceSize]) -> float:
 
 
 def predicted_incremental(
-    full: float, changed: Sequence[SourceSize], technique: Technique, reach: Reach | None = None
+    full: float,
+    changed: Sequence[SourceSize],
+    technique: Technique,
+    reach: Reach | None = None,
+    *,
+    shared: bool = False,
 ) -> float:
     """How long an incremental refresh would take, in seconds, before it is known how far the changes reach.
 
@@ -229,8 +242,9 @@ def predicted_incremental(
         full: what a full one would take.
         changed: the sources that changed.
         reach: how far changes reached before, where that is known.
+        shared: whether the changed rows are looked for once for several views.
     """
-    fixed = _DIRECT.get(technique, FIXED_SECONDS)
+    fixed = _fixed(technique, shared=shared)
     part = changed_share(changed) if technique in _DIRECT else expected_part(changed, technique, reach)
     return fixed + full * part
 

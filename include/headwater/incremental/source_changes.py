@@ -53,6 +53,16 @@ class SourceChange:
         return sum(int(file.get("size") or 0) for file in (*self.added, *self.removed))
 
     @property
+    def changed_bytes(self) -> int:
+        """How much of the table changed: the size of the files that came, or of those that they replaced, whichever is more."""
+        return max(sum(int(file.get("size") or 0) for file in side) for side in (self.added, self.removed))
+
+    @property
+    def sizes(self) -> list[tuple[int, int | None]]:
+        """Of each file on both sides, its bytes and its rows, None where its statistics don't say."""
+        return [(int(file.get("size") or 0), _records(file)) for file in (*self.added, *self.removed)]
+
+    @property
     def rows(self) -> int | None:
         """How many rows those files have, None where their statistics don't say."""
         counts = [_records(file) for file in (*self.added, *self.removed)]

@@ -33,6 +33,11 @@ class Technique(StrEnum):
         """Whether it writes, and less than the whole view."""
         return self not in (Technique.COMPLETE_RECOMPUTE, Technique.NO_OP)
 
+    @property
+    def direct(self) -> bool:
+        """Whether it takes new rows in as they come, and looks for no affected keys."""
+        return self in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE)
+
 
 class RefreshPolicy(StrEnum):
     """What the declaration of a view asks for."""

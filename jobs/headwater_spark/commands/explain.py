@@ -9,17 +9,13 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
-from headwater.definitions.expectation import needs_judgement
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.incremental.techniques import Issue, IssueType
 from headwater.suggestions import did_you_mean, nearest
-from headwater_spark.commands.view_outlook import RECOMPUTED, outlook
-from headwater_spark.plans.plan_walk import items
+from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
+from headwater_spark.resolution.incremental_views import incremental_entry
 from headwater_spark.session import start_session
-from headwater_spark.views.eligibility import leaf_techniques, never_incremental
-from headwater_spark.views.plan_surgery import ViewPlan
 
 
 def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
@@ -42,30 +38,16 @@ def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
 def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     """What can be done for a view, source by source, and what its last refresh did."""
     dataset = _view(pipeline, name)
-    frame = pipeline.evaluation.frames[dataset.name]
-    plan = ViewPlan(frame)
-    types = [field.dataType.simpleString() for field in frame.schema.fields]
-    issues = never_incremental(plan.root, types, plan.undetermined())
-    if needs_judgement(dataset.expectations):
-        reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
-        issues = [Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason), *issues]
-    sources = [
-        {
-            "source": _source(pipeline, plan.leaf(source.leaf)),
-            "rows_added": str(source.grown or RECOMPUTED),
-            "rows_changed": str(source.changed or RECOMPUTED),
-            "found_by": [frame.columns[place] for place in source.columns],
-        }
-        for source in ([] if issues else leaf_techniques(plan.root, types))
-    ]
+    known = incremental_entry(pipeline, dataset)
+    sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
     refresh = dict(state.refresh) if state is not None else {}
     settings = {**pipeline.project.configuration, **_settings(pipeline, dataset)}
     return {
         "view": dataset.name,
-        "refresh_policy": str(dataset.refresh_policy),
-        "eligible": not issues,
-        "issues": [issue.as_dict() for issue in issues],
+        "refresh_policy": known.policy,
+        "eligible": known.eligible,
+        "issues": list(known.issues),
         "sources": sources,
         "last_refresh": refresh or None,
         "next_refresh": outlook(pipeline, dataset.name, sources, refresh, settings),
@@ -88,15 +70,6 @@ def _view(pipeline: ResolvedPipeline, name: str) -> Dataset:
     raise UnknownDataset(
         f"The pipeline has no materialized view {name!r}.",
         remedy=did_you_mean(nearest(name, views), f"It has: {', '.join(views) or 'none'}."),
-    )
-
-
-def _source(pipeline: ResolvedPipeline, relation: Any) -> str:
-    paths = [str(path.toString()) for path in items(relation.relation().location().rootPaths())]
-    # Tables of the pipeline are read by stand-ins, in folders of their names.
-    stubs = str(pipeline.evaluation.stubs)
-    return ", ".join(
-        path.rpartition("/")[2] if stubs in path else path.removeprefix("file:") for path in paths
     )
 
 

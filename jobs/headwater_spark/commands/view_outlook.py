@@ -28,10 +28,9 @@ from headwater.metrics.fingerprint import source_table
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
+from headwater_spark.resolution.incremental_views import RECOMPUTED
 
 NO_TABLE = SourceNeeds(is_table=False, in_query=True, grown=False, changed=False)
-# What stands in place of a technique where there is none.
-RECOMPUTED = "recomputed"
 
 
 def outlook(
@@ -61,17 +60,17 @@ def outlook(
         if folder is None:
             shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
-        full = _bytes(folder)
+        full, name = _bytes(folder), _name(source, folder)
         change = _change(source, folder, record)
-        facts: dict[str, Any] = {"bytes": full, "needs": _needs(_name(source, folder), folder, sources)}
+        facts: dict[str, Any] = {"bytes": full, "needs": _needs(name, folder, sources)}
         if isinstance(change, SourceChange):
-            facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.bytes}
-            changes[_name(source, folder)] = change
+            facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.changed_bytes}
+            changes[name] = change
             if change.kind is not ChangeKind.UNCHANGED:
-                sizes.append(SourceSize(_name(source, folder), full or change.bytes, change.bytes))
+                sizes.append(SourceSize(name, full or change.changed_bytes, change.changed_bytes))
         elif change is not None:
             facts |= {"since_last_refresh": change.reason}
-        shown[_name(source, folder)] = facts
+        shown[name] = facts
     total = sum(facts["bytes"] or 0 for facts in shown.values())
     full_seconds = predicted_full(full_runs(refresh), total)
     candidates = [_candidate(Technique.COMPLETE_RECOMPUTE, full_seconds, total)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -130,17 +130,28 @@ class FileRewrite:
             return "another commit was in the way"
         return None
 
-    def put(self, rows: DataFrame, predicate: str | None, transaction: BatchTransaction) -> None:
+    def put(
+        self,
+        rows: DataFrame,
+        predicate: str | None,
+        transaction: BatchTransaction,
+        *,
+        whole: bool = False,
+        rows_per_file: int | None = None,
+    ) -> None:
         """Write ``rows`` and commit them in place of the files, as an overwrite of a part; of no files, as an append.
 
         Args:
             rows: the table's columns, and ``_change_type`` where there are rows for the change feed.
             predicate: what the rows that are replaced have in common, as the table's history shows it.
+            whole: the files are all that the table has.
+            rows_per_file: a file has no more rows than this; None leaves it to Spark.
 
         Raises:
             DeltaConcurrentModificationException: another commit conflicts with this one.
         """
-        written = items(self._delta_transaction.writeFiles(rows._jdf))  # noqa: SLF001
+        options = {} if rows_per_file is None else {"maxRecordsPerFile": str(rows_per_file)}
+        written = items(self._delta_transaction.writeFiles(rows._jdf, self._options(options)))  # noqa: SLF001
         now = int(time.time() * 1000)
         removed = [file.removeWithTimestamp(now, True) for file in self._removed]
         if CHANGE_TYPE in rows.columns and len(added_files(written)) == len(written):
@@ -151,14 +162,21 @@ class FileRewrite:
         )
         nothing = java_class(self._jvm, PYTHON_UTILS).toScalaMap({})
         self._delta_transaction.commitIfNeeded(
-            self._seq([*written, *removed]), self._write_operation(predicate), nothing
+            self._seq([*written, *removed]), self._write_operation(predicate, whole=whole), nothing
         )
 
-    def _write_operation(self, predicate: str | None) -> Any:
+    def _options(self, options: Mapping[str, str]) -> Any:
+        """Options of Delta's writer."""
+        given = java_class(self._jvm, PYTHON_UTILS).toScalaMap(dict(options))
+        conf = self._session._jsparkSession.sessionState().conf()  # noqa: SLF001
+        made = java_class(self._jvm, f"{DELTA}.DeltaOptions")(given, conf)
+        return java_class(self._jvm, OPTION).apply(made)
+
+    def _write_operation(self, predicate: str | None, *, whole: bool = False) -> Any:
         option = java_class(self._jvm, OPTION)
         some, none = option.apply, option.empty()
         modes = java_class(self._jvm, "org.apache.spark.sql.SaveMode")
-        mode = modes.Append if predicate is None else modes.Overwrite
+        mode = modes.Append if predicate is None and not whole else modes.Overwrite
         write = java_class(self._jvm, f"{DELTA}.DeltaOperations$Write")
         shown = none if predicate is None else some(predicate)
         return write(mode, some(self._seq([])), shown, none, none, none, none, none, none)

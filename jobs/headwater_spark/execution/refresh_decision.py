@@ -40,6 +40,7 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_sources import source_size, table_bytes
 from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
 from headwater_spark.views.plan_shape import FILE_METADATA, shape_issues
+from headwater_spark.views.shared_changes import SharedChanges
 from headwater_spark.views.stored_types import stored_types
 from headwater_spark.views.techniques import Techniques
 
@@ -67,6 +68,7 @@ class Decision:
         by_cost: whether the cost decides.
         changed: the part of a source that changed.
         reach: how far changes reach, by the technique ``followed``, for the next decision.
+        shared: whether the changed rows are looked for once for several views.
     """
 
     planned: Planned
@@ -78,6 +80,7 @@ class Decision:
     changed: float = 0.0
     followed: Technique | None = None
     reach: Reach | None = None
+    shared: bool = False
 
     def everywhere(self) -> Decision:
         """The decision again, now that the changes reach too far to be named."""
@@ -88,7 +91,7 @@ class Decision:
         if effort is None:
             return self
         reach = Reach(round(effort.share, 4), self.changed)
-        predicted = predicted_part(self.full, effort)
+        predicted = predicted_part(self.full, effort, shared=self.shared)
         incremental = corrected(predicted, self.runs)
         planned, chosen = self.planned, self.planned.chosen
         costs = {Technique.COMPLETE_RECOMPUTE: self.full, chosen: incremental}
@@ -251,13 +254,17 @@ class RefreshDecision:
         stored = stored_types(self.run.table)
         dataset = self.run.dataset
         techniques = Techniques(
-            query, self._changes, self.run.table, stored, dataset.partition_columns, dataset.cluster_columns or (), limits,
+            query, self._changes, self.run.table, stored, dataset.partition_columns, dataset.cluster_columns or (), limits, self._shared,
         )  # fmt: skip
         chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
         reach = known_reach(self._known, chosen)
-        full, predicted, sizes = self._costs(query, moved, chosen, reach)
+        shared = techniques.shares_look
+        full, predicted, sizes = self._costs(query, moved, chosen, reach, shared=shared)
+        small = changed_share(sizes) <= limits.max_changed_share
+        if shared and small and not chosen.direct and techniques.come_to_nothing():
+            return Decision(Planned(Technique.NO_OP, note="the changes come to nothing", sources=tables))
         runs = self._known.get("runs", {}).get(str(chosen), ())
         incremental = corrected(predicted, runs)
         costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
@@ -267,14 +274,24 @@ class RefreshDecision:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
             return Decision(planned, followed=chosen, reach=None if reach is None else reach.unseen)
         planned = Planned(chosen, costs=costs, sources=tables)
-        return Decision(planned, techniques, predicted, full, runs, by_cost, changed_share(sizes), chosen)
+        return Decision(
+            planned, techniques, predicted, full, runs, by_cost, changed_share(sizes), chosen, shared=shared
+        )
 
     def _costs(
-        self, query: ExaminedQuery, moved: set[str], chosen: Technique, reach: Reach | None
+        self, query: ExaminedQuery, moved: set[str], chosen: Technique, reach: Reach | None, *, shared: bool
     ) -> tuple[float, float, list[SourceSize]]:
         full = predicted_full(full_runs(self._known), source_bytes(query))
         sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
-        return full, predicted_incremental(full, sizes, chosen, reach), sizes
+        return full, predicted_incremental(full, sizes, chosen, reach, shared=shared), sizes
+
+    @property
+    def _shared(self) -> SharedChanges:
+        """What other views know of changed rows; a view with settings of its own may read them otherwise."""
+        run = self.run
+        return (
+            SharedChanges() if run.context.pipeline.evaluation.settings_of(run.flow) else run.context.changes
+        )
 
     @property
     def _known(self) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.late_rows import finish_replacements
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.execution.view_sources import readers
 
 # More at once would gain nothing: they share the same executors.
 MAX_CONCURRENT_FLOWS = 4
@@ -71,6 +72,7 @@ def walk(
 def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome]) -> None:
     """Run the plan's refreshes once, and fill in ``outcomes`` (by flow). Other flows continue when one fails."""
     prepared = {stage.dataset: _Prepared(context, stage) for stage in plan.refreshes}
+    context.changes.expect(readers(context, [flow for stage in plan.refreshes for flow in stage.flows]))
 
     def run(stage: RefreshStage, flow: str) -> bool:
         _run(context, stage, flow, outcomes[flow], prepared[stage.dataset])

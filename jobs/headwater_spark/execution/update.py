@@ -57,6 +57,7 @@ from headwater_spark.execution.update_context import StopRequest, UpdateContext
 from headwater_spark.execution.update_records import announce, record_stop
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
+from headwater_spark.resolution.incremental_views import with_incremental_views
 from headwater_spark.session import start_session
 
 # As on Lakeflow: three tries.
@@ -106,7 +107,7 @@ def lint_only(project: PipelineProject) -> tuple[Manifest, LintReport]:
     spark = start_session(project.pipeline_id, project.spark_conf)
     with resolved_pipeline(project, spark) as pipeline:
         refuse_name_clashes(project, pipeline.manifest)
-        return pipeline.manifest, lint(pipeline)
+        return with_incremental_views(pipeline), lint(pipeline)
 
 
 def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult:

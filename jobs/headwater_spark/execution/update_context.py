@@ -29,6 +29,7 @@ from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.progress import ProgressListener
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
+from headwater_spark.views.shared_changes import SharedChanges
 
 _LOG = logging.getLogger("headwater.update")
 # How long a flow waits for Spark's last progress event after its query has ended.
@@ -59,6 +60,7 @@ class UpdateContext:
     None for never; a flow then stops after the batch in flight, and is done.
     ``continuous``: of a continuous update; None for one that ends by itself.
     ``flow_retries``: how often a flow is retried where no setting says so.
+    ``changes``: the changed rows of sources that several materialized views read.
     """
 
     pipeline: ResolvedPipeline
@@ -74,6 +76,7 @@ class UpdateContext:
     ends: float | None = None
     flow_retries: int = 0
     continuous: ContinuousRun | None = None
+    changes: SharedChanges = field(default_factory=SharedChanges)
 
     def query_trigger(self, flow: str) -> dict[str, Any]:
         """The trigger of a flow's query, as arguments of ``DataStreamWriter.trigger``."""

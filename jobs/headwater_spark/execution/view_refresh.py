@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame
 
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.expectation import needs_judgement
-from headwater.delta_log.commits import commit_file, commit_head
 from headwater.delta_log.table_history import (
     head_version,
     readable_table_id,
@@ -45,16 +44,18 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, write_batch, write_rows
 from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, RefreshDecision, source_bytes
 from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources, table_bytes
+from headwater_spark.execution.written_rows import merged_groups, overwritten_rows
 from headwater_spark.facade.pinned_tables import pinned_tables
 from headwater_spark.plans.names import quoted
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
-from headwater_spark.views.changed_rows import FilesMissing
+from headwater_spark.views.changed_rows import FilesMissing, FilesUnknown
 from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
 from headwater_spark.views.layout import Layout, view_layout
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.part_write import PartWrite
 from headwater_spark.views.techniques import Increment
+from headwater_spark.views.whole_write import WholeWrite
 
 # Delta refuses to read an old version by its number, unless it is the newest one.
 _TOO_OLD = "TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION"
@@ -222,7 +223,7 @@ class _Refresh:
         seen = self.query or self.unseen
         try:
             decision = RefreshDecision(run, seen, self.settings, self.others, previous).decide()
-        except _NOT_SEEN as error:
+        except (*_NOT_SEEN, FilesMissing, FilesUnknown) as error:
             decision = Decision(Planned(Technique.COMPLETE_RECOMPUTE, (_failed(error),)))
         if run.flow.replace_where is not None and decision.planned.chosen is not Technique.NO_OP:
             note = "replace_where names the part to recompute"
@@ -285,7 +286,7 @@ class _Refresh:
         if layout.sorted_by is not None:
             rows = rows.sortWithinPartitions(quoted(layout.sorted_by))
         # Delta refuses one that was under way while another driver replaced the rows: both remove the same files.
-        target = DeltaOverwrite(
+        plain = DeltaOverwrite(
             run.table,
             run.dataset.partition_columns,
             slice_condition(self.rows, run.flow) if in_part else None,
@@ -293,7 +294,7 @@ class _Refresh:
             once=not needs_judgement(run.dataset.expectations),
             rows_per_file=layout.rows_per_file,
         )
-        self._write(rows, target, self.done, whole=True)
+        self._write(rows, WholeWrite(plain), self.done, whole=True)
         keep_clustering(run.context.spark, run.dataset, run.table)
 
     def _layout(self) -> Layout:
@@ -329,7 +330,11 @@ class _Refresh:
         transaction = BatchTransaction(application, number, json.dumps(metadata))
         if isinstance(target, MergedGroups):  # views with rules are not merged into
             write_batch(run.context, rows, target, transaction)
-            quality = _merged(run)
+            quality = merged_groups(run.table)
+        elif whole and not run.dataset.expectations and run.flow.replace_where is None:
+            # The files say how many rows they have: to count each row as it passes is no gain.
+            write_batch(run.context, rows, target, transaction)
+            quality = overwritten_rows(run.table)
         else:
             quality = write_rows(run, rows, target, transaction, whole=whole)
         run.context.check_lease()
@@ -370,13 +375,6 @@ def _examined(run: FlowRun, rows: DataFrame, noted: list[NotedTable]) -> Examine
         *(f"rule {rule.name} {rule.constraint} {rule.action}" for rule in run.dataset.expectations),
     ]
     return examine(rows, noted, more, source_hash)
-
-
-def _merged(run: FlowRun) -> Quality:
-    """How many groups a merge wrote, as its commit says."""
-    metrics = commit_head(commit_file(run.table, head_version(run.table))).info.get("operationMetrics", {})
-    rows = sum(int(metrics.get(name, 0)) for name in ("numTargetRowsInserted", "numTargetRowsUpdated"))
-    return Quality(rows, 0, ())
 
 
 def _failed(error: Exception) -> Issue:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import FlowEntry
 from headwater.incremental.costs import SourceSize
 from headwater.incremental.source_changes import SourceChange
 from headwater.metrics.fingerprint import source_fingerprint, source_key, source_table
+from headwater.storage.place import Place
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.views.examined_query import NotedTable
 
@@ -21,6 +25,15 @@ def fingerprints(context: UpdateContext, entry: FlowEntry) -> dict[str, str] | N
             return None
         known[source_key(source)] = fingerprint
     return known
+
+
+def readers(context: UpdateContext, flows: Iterable[str]) -> Counter[Place]:
+    """How many of these flows read each table as a batch, by its folder."""
+    warehouse = context.pipeline.project.warehouse
+    names = set(flows)
+    entries = [entry for entry in context.pipeline.manifest.flows if entry.name in names]
+    folders = ({source_table(s, warehouse) for s in entry.sources if not s.streaming} for entry in entries)
+    return Counter(folder for known in folders for folder in known if folder is not None)
 
 
 def noted_tables(context: UpdateContext, entry: FlowEntry) -> list[NotedTable]:
@@ -56,4 +69,4 @@ def table_bytes(table: NotedTable) -> int | None:
 
 def source_size(table: NotedTable, change: SourceChange) -> SourceSize:
     """How large a table is, and how much of it changed."""
-    return SourceSize(table.key, table_bytes(table) or change.bytes, change.bytes)
+    return SourceSize(table.key, table_bytes(table) or change.changed_bytes, change.changed_bytes)

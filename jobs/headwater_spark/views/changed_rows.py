@@ -11,15 +11,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from headwater.delta_log.commits import Action
 from headwater.incremental.source_changes import ChangeKind, SourceChange, missing_file
 from headwater_spark.plans.names import quoted
+from headwater_spark.views.known_rows import SIGN, KnownRows
 from headwater_spark.views.leaf_files import rows_of_files
 from headwater_spark.views.plan_surgery import DeltaLeaf
 
-_SIGN = "__headwater_sign"
 _TEXT = "__headwater_text_"
 # Values whose equality is not that of what is made of them: rows that have some inside are all taken as changed.
 _UNEQUAL = ("map<", "variant", "collate", "double", "float", "interval")
@@ -43,15 +43,22 @@ class ChangedRows:
         leaf: the table, at the version that the refresh reads.
         change: what its log says.
         columns: the columns that the view uses.
+        known: the rows that came or went in these columns, where they are on the driver.
     """
 
     def __init__(
-        self, session: SparkSession, leaf: DeltaLeaf, change: SourceChange, columns: Sequence[str]
+        self,
+        session: SparkSession,
+        leaf: DeltaLeaf,
+        change: SourceChange,
+        columns: Sequence[str],
+        known: KnownRows | None = None,
     ) -> None:
         self._session = session
         self._leaf = leaf
         self._change = change
         self._columns = list(columns)
+        self._known = known
 
     def added(self) -> DataFrame:
         """The rows that came, of a source that only grew."""
@@ -59,17 +66,24 @@ class ChangedRows:
 
     def touched(self) -> DataFrame:
         """The rows that came or went, each at least once; rows that did both as often are left out where that can be told."""
+        local = self._known.frame(self._session) if self._known is not None else None
+        return self._chosen(self.signed()) if local is None else local
+
+    def signed(self) -> DataFrame:
+        """The rows that came or went, with ``SIGN``; as ``touched`` otherwise."""
         if self._change.kind is ChangeKind.APPENDED:
-            return self._chosen(self.added())
+            return self._chosen(self.added(), F.lit(1).alias(SIGN))
         signed = self._signed()
-        return self._chosen(signed if self._whole_values else self._net(signed))
+        return signed if self._whole_values else self._net(signed)
 
     def ever(self, now: DataFrame) -> DataFrame:
         """The rows that are there or were: those of ``now``, and those that went."""
         if self._change.kind is ChangeKind.APPENDED:
             return self._chosen(now)
-        signed = self._signed()
-        gone = (signed if self._whole_values else self._net(signed)).where(F.col(_SIGN) < 0)
+        if self._known is not None:
+            local = self._known.gone.frame(self._session)
+            return self._chosen(now) if local is None else self._chosen(now).union(self._chosen(local))
+        gone = self.signed().where(F.col(SIGN) < 0)
         return self._chosen(now).union(self._chosen(gone))
 
     def _signed(self) -> DataFrame:
@@ -83,9 +97,9 @@ class ChangedRows:
                 .option("endingVersion", str(self._change.last)).load(str(self._leaf.folder))
             )  # fmt: skip
             gone = F.col("_change_type").isin("delete", "update_preimage")
-            return self._chosen(feed, F.when(gone, F.lit(-1)).otherwise(F.lit(1)).alias(_SIGN))
-        came = self._chosen(self._read(self._change.added), F.lit(1).alias(_SIGN))
-        went = self._chosen(self._read(self._change.removed), F.lit(-1).alias(_SIGN))
+            return self._chosen(feed, F.when(gone, F.lit(-1)).otherwise(F.lit(1)).alias(SIGN))
+        came = self._chosen(self._read(self._change.added), F.lit(1).alias(SIGN))
+        went = self._chosen(self._read(self._change.removed), F.lit(-1).alias(SIGN))
         return came.union(went)
 
     def _net(self, signed: DataFrame) -> DataFrame:
@@ -97,8 +111,8 @@ class ChangedRows:
             if isinstance(field.dataType, FloatType | DoubleType)
         ]
         names = [F.col(quoted(name)) for name in self._columns]
-        grouped = signed.groupBy(*names, *texts).agg(F.sum(_SIGN).alias(_SIGN))
-        return grouped.where(F.col(_SIGN) != 0)
+        grouped = signed.groupBy(*names, *texts).agg(F.sum(SIGN).alias(SIGN))
+        return grouped.where(F.col(SIGN) != 0)
 
     @property
     def _whole_values(self) -> bool:
@@ -133,9 +147,13 @@ def _as_add(file: Mapping[str, Any], partitions: Sequence[str]) -> dict[str, Any
     }  # fmt: skip
 
 
+def column_fields(leaf: DeltaLeaf) -> list[StructField]:
+    """The columns of a leaf, as Spark knows them."""
+    return list(StructType.fromJson(json.loads(leaf.relation.schema().json())).fields)
+
+
 def _types(leaf: DeltaLeaf, columns: Sequence[str]) -> list[DataType]:
-    schema = StructType.fromJson(json.loads(leaf.relation.schema().json()))
-    return [field.dataType for field in schema.fields if field.name in columns]
+    return [field.dataType for field in column_fields(leaf) if field.name in columns]
 
 
 def _compares_badly(one: DataType) -> bool:

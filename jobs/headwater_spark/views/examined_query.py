@@ -138,8 +138,9 @@ def deciding_settings(session: Any, own: Mapping[str, str]) -> dict[str, str]:
         value = session.conf.get(key, None)
         if value is not None:
             deciding[key] = str(value)
-    legacy = session._jsparkSession.sessionState().conf().settings()  # noqa: SLF001 - only those that are set
-    for key in [str(key) for key in legacy.keySet()]:
+    known = session._jsparkSession.sessionState().conf().settings()  # noqa: SLF001 - only those that are set
+    # As one text: each key by itself is two calls.
+    for key in str(known.keySet().toString()).strip("[]").split(", "):
         if key.startswith("spark.sql.legacy."):
             deciding[key] = str(session.conf.get(key))
     return deciding | {key: value for key, value in own.items() if key.startswith("spark.sql.legacy.")}

@@ -30,6 +30,11 @@ def stored_table(table: Place) -> StoredTable:
     )
 
 
+def stored_schema_of(table: Place) -> StructType:
+    """A table's columns."""
+    return StructType.fromJson(json.loads(delta_table(table).schema().to_json()))
+
+
 def stored_types(table: Place) -> dict[str, str]:
     """Each column's type as Spark prints it, by its name in lower case."""
     return {name.lower(): kind for name, kind in stored_table(table).types.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
@@ -16,15 +17,18 @@ from headwater.incremental.costs import Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.storage.place import Place
+from headwater_spark.plans.plan_walk import simple_name
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
 from headwater_spark.views.eligibility import mergeable
 from headwater_spark.views.examined_query import ExaminedQuery
 from headwater_spark.views.key_columns import KeyColumns
 from headwater_spark.views.key_conditions import KeyColumn, key_condition, sought_values
+from headwater_spark.views.known_rows import KnownRows
 from headwater_spark.views.needed_files import NeededFiles, NeededRows
 from headwater_spark.views.plan_shape import anchor, not_traceable
 from headwater_spark.views.recipes import Rows
+from headwater_spark.views.shared_changes import SharedChanges
 
 # From here on it pays that Spark adapts plans while they run: joins, partitions, skew.
 LARGE_BYTES = 1_000_000_000
@@ -62,6 +66,7 @@ class Techniques:
         table: the view's folder.
         stored: the types of the view's columns as the table has them, as Spark prints them.
         partitions: the columns that the view is partitioned by; ``sorted_by``: those that its rows are sorted into files by.
+        shared: what is known of changed rows from other views of the update.
     """
 
     def __init__(
@@ -73,8 +78,11 @@ class Techniques:
         partitions: Collection[str],
         sorted_by: Collection[str],
         limits: Limits,
+        shared: SharedChanges | None = None,
     ) -> None:
         self._query = query
+        self._shared = shared or SharedChanges()
+        self._known_rows: dict[int, KnownRows | None] = {}
         self._plan = query.plan
         self._changes = changes
         self._table = table
@@ -115,6 +123,16 @@ class Techniques:
                 return Technique.GROUP_AGGREGATE
         return anchor(self._plan.root) if self._keys.possible() else not_traceable(self._plan.root)
 
+    @property
+    def shares_look(self) -> bool:
+        """Whether the rows that changed are looked for once for several views."""
+        return all(self._shared.is_shared(self._query.tables[number][1].folder) for number in self._changed)
+
+    def come_to_nothing(self) -> bool:
+        """Whether no row is another in the columns that the view uses; False as well where the view would have to look itself."""
+        known = [self._known(number) for number in self._changed]
+        return bool(known) and all(one is not None and len(one) == 0 for one in known)
+
     def increment(self, technique: Technique) -> Increment | Issue:
         """What the technique writes; an affected part is looked for by one Spark job."""
         leaf = self._changed[0]
@@ -124,12 +142,12 @@ class Techniques:
             recipe = appended(self._plan.root, leaf)
             assert recipe is not None
             return Increment(
-                technique, self._named(self._plan.frame_of(recipe, self._plan.root.output, self._rows))
+                technique, self._named(self._plan.frame_of(recipe, self._plan.root.output, self._new_rows))
             )
         if technique is Technique.GROUP_AGGREGATE:
             groups = grouped(self._plan.root, leaf)
             assert groups is not None
-            rows = self._named(self._plan.frame_of(groups.recipe, self._plan.root.output, self._rows))
+            rows = self._named(self._plan.frame_of(groups.recipe, self._plan.root.output, self._new_rows))
             return Increment(technique, rows, merging=self._merging(leaf))
         return self._affected(technique)
 
@@ -197,29 +215,64 @@ class Techniques:
     def _touched_keys(self, places: Sequence[int]) -> list[tuple[object, ...]]:
         """The values that these columns have in rows that may differ; not more than one above what is collected."""
         ids = [self._plan.root.output[place] for place in places]
-        frames = [
-            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*(f"k{n}" for n in range(len(ids))))
-            for answer in self._keys.traced(places)
-        ]
-        keys = frames[0]
-        for frame in frames[1:]:
-            keys = keys.union(frame)
         collected = [
             F.expr(KeyColumn(f"k{number}", column.type).collected)
             for number, column in enumerate(self._columns(places))
         ]
-        # As Arrow, for which a limit is a stage of the same job; `collect` tries one partition after the other.
-        table = keys.select(*collected).distinct().limit(MAX_COLLECTED + 1).toArrow()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        names = [f"k{number}" for number in range(len(ids))]
+        frames = [
+            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*names).select(*collected)
+            for leaf, answer in zip(self._changed, self._keys.traced(places), strict=True)
+            if not self._is_empty(leaf)
+        ]
+        keys: dict[tuple[object, ...], None] = {}
+        others: list[DataFrame] = []
+        for frame in frames:
+            if self._is_local(frame):
+                keys |= dict.fromkeys(map(tuple, frame.collect()))
+            else:
+                others.append(frame)
+        if others:
+            together = reduce(DataFrame.union, others)
+            # As Arrow, for which a limit is a stage of the same job; `collect` tries one partition after the other.
+            table = together.distinct().limit(MAX_COLLECTED + 1).toArrow()
+            keys |= dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return list(keys)
+
+    def _is_local(self, frame: DataFrame) -> bool:
+        """Whether Spark has the rows of a frame as soon as it has planned it: no job is needed for them."""
+        if all(self._known_rows.get(number) is None for number in self._changed):
+            return False
+        return simple_name(frame._jdf.queryExecution().optimizedPlan()) == "LocalRelation"  # noqa: SLF001
+
+    def _is_empty(self, number: int) -> bool:
+        known = self._known(number)
+        return known is not None and len(known) == 0
+
+    def _known(self, number: int) -> KnownRows | None:
+        """The changed rows of a leaf, where they are known to several views."""
+        if number not in self._known_rows:
+            key, leaf = self._query.tables[number]
+            self._known_rows[number] = self._shared.rows(
+                self._plan.working, leaf, self._changes[key], self._query.columns[number]
+            )
+        return self._known_rows[number]
 
     def _rows(self, number: int, rows: Rows) -> DataFrame:
+        """The rows of a leaf that changed, or that are there or were."""
         key, leaf = self._query.tables[number]
-        changed = ChangedRows(self._plan.working, leaf, self._changes[key], self._query.columns[number])
+        changed = ChangedRows(
+            self._plan.working, leaf, self._changes[key], self._query.columns[number], self._known(number)
+        )
         if rows is Rows.EVER:
             now = DataFrameReader(self._plan.working).format("delta").option("versionAsOf", str(leaf.version))
             return changed.ever(now.load(str(leaf.folder)))
-        appends = self._changes[key].kind is ChangeKind.APPENDED
-        return changed.added() if appends else changed.touched()
+        return changed.touched()
+
+    def _new_rows(self, number: int, _: Rows) -> DataFrame:
+        """The rows that came to a leaf that only grew, each as often as it came."""
+        key, leaf = self._query.tables[number]
+        return ChangedRows(self._plan.working, leaf, self._changes[key], self._query.columns[number]).added()
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return rows.toDF(*self._names)

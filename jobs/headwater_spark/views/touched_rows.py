@@ -14,7 +14,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Expr, Node, is_distinct
+from headwater_spark.views.join_conditions import (
+    condition_references,
+    conjuncts,
+    equal_columns,
+    is_equality,
+    join_condition,
+    part_of,
+)
+from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Node, is_distinct
 from headwater_spark.views.recipes import (
     Columns,
     Joined,
@@ -53,24 +61,14 @@ class NotTraceable(Exception):
 _OUTER = ("LeftOuter", "RightOuter", "FullOuter")
 
 
+def _through_join(how: str) -> NotTraceable:
+    return NotTraceable("Join", f"which rows change can't be followed through a join of type {how}")
+
+
 def _preserved(node: Node) -> Node | None:
     """The side of a join whose rows decide alone whether they are in its result, or once each."""
     left, right = node.children
     return {"LeftOuter": left, "LeftSemi": left, "LeftAnti": left, "RightOuter": right}.get(node.join_type)
-
-
-def conjuncts(condition: Expr | None) -> list[Expr]:
-    """The parts of a condition that must all be true."""
-    if condition is None:
-        return []
-    if condition.kind == "And":
-        return [part for child in condition.children for part in conjuncts(child)]
-    return [condition]
-
-
-def join_condition(node: Node) -> Expr | None:
-    """The condition of a join."""
-    return next(iter(node.exprs("condition")), None)
 
 
 @dataclass(frozen=True)
@@ -152,23 +150,36 @@ class Tracing:
         left, right = node.children
         on_left = any(below.number == leaf for below in left.leaves)
         own, other = (left, right) if on_left else (right, left)
-        how = node.join_type
-        wish = wished | _condition_references(node)
-        preserved = _preserved(node)
+        how, preserved, wish = node.join_type, _preserved(node), wished | condition_references(node)
+        if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
+            raise _through_join(how)
+        below = None
+        if how != "FullOuter" and (preserved is None or own is preserved):
+            below = self._touched(own, leaf, *part_of(own, wanted, wish))
+            if wanted <= below.known:
+                return below  # rows that have no partner are among them, which does no harm
+        alone = self._by_equality(node, own, leaf, wanted, wish)
+        return alone or self._touched_pairs(node, own, other, leaf, wanted, wish, below)
+
+    def _touched_pairs(
+        self,
+        node: Node,
+        own: Node,
+        other: Node,
+        leaf: int,
+        wanted: frozenset[int],
+        wish: frozenset[int],
+        below: Answer | None,
+    ) -> Answer:
+        """The touched rows of a join by reading its other side; ``below``: those of its own side, where they decide alone."""
+        how, preserved = node.join_type, _preserved(node)
 
         def follow(side: Node, want: frozenset[int], also: frozenset[int]) -> Answer:
             return self._touched(side, leaf, want, also)
 
-        if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
-            raise NotTraceable("Join", f"which rows change can't be followed through a join of type {how}")
-        if how != "FullOuter" and (preserved is None or own is preserved):
-            below = follow(own, *_part(own, wanted, wish))
-            if wanted <= below.known:
-                return below  # rows that have no partner are among them, which does no harm
+        if below is not None:
             if preserved is not None and how not in _OUTER:
-                raise NotTraceable(
-                    "Join", f"which rows change can't be followed through a join of type {how}"
-                )
+                raise _through_join(how)
             below = self._for_pairs(node, own, follow, wanted, wish, below)
             ever = self._for_pairs(node, other, self._ever, wanted, wish)
             if preserved is None:
@@ -180,7 +191,7 @@ class Tracing:
             ever = self._for_pairs(node, preserved, self._ever, wanted, wish)
             return self._matched(node, ever, changed, preserved, "LeftSemi")
         if how not in _OUTER:
-            raise NotTraceable("Join", f"which rows change can't be followed through a join of type {how}")
+            raise _through_join(how)
         below = self._for_pairs(node, own, follow, wanted, wish)
         ever = self._for_pairs(node, other, self._ever, wanted, wish)
         partners = self._matched(node, ever, below, other, "LeftSemi")
@@ -188,6 +199,31 @@ class Tracing:
             node, own, below, ever,
             alone=below if how == "FullOuter" else None, left=partners, columns=wanted | wish,
         )  # fmt: skip
+
+    def _by_equality(
+        self, node: Node, own: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]
+    ) -> Answer | None:
+        """The touched rows of one side alone, where each wanted column of the other is equal to one of its own.
+
+        Of an outer join, rows of the side that is filled up say nothing of their own columns: those may be NULL without a partner.
+        """
+        inner, there = node.join_type == "Inner", frozenset(own.output)
+        if not inner and _preserved(node) in (None, own):
+            return None
+        instead = equal_columns(node, own)
+        others = sorted(wanted - there)
+        if not others or not instead.keys() >= set(others) or (wanted & there and not inner):
+            return None
+        needed = (wanted & there) | {instead[number] for number in others}
+        try:
+            below = self._touched(own, leaf, needed, (wished & there) | needed)
+        except NotTraceable:
+            return None
+        if not needed <= below.known:
+            return None
+        kept = sorted(below.known) if inner else []
+        old, new = (*kept, *(instead[number] for number in others)), (*kept, *others)
+        return Answer(Renamed(node.number, old, new, below.recipe), frozenset(new))
 
     def _for_pairs(
         self,
@@ -199,9 +235,9 @@ class Tracing:
         known: Answer | None = None,
     ) -> Answer:
         """Rows of one side of a join, with the columns of its condition if they can be had: partners are known by them."""
-        want, wish = _part(side, wanted, wished)
+        want, wish = part_of(side, wanted, wished)
         answer = follow(side, want, wish) if known is None else known
-        needed = _condition_references(node) & frozenset(side.output)
+        needed = condition_references(node) & frozenset(side.output)
         if needed <= answer.known:
             return answer
         try:
@@ -239,7 +275,7 @@ class Tracing:
         usable = [
             place for place, part in enumerate(parts) if part.references <= known and not part.has_subquery
         ]
-        if not any(_is_equality(parts[place], one.known, other.known) for place in usable):
+        if not any(is_equality(parts[place], one.known, other.known) for place in usable):
             raise NotTraceable("Join", "a join has no equality that its changed rows could be found by")
         in_order = how == "LeftSemi" or first is node.children[0]
         left, right = (one, other) if in_order else (other, one)
@@ -272,14 +308,14 @@ class Tracing:
     def _ever_join(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         left, right = node.children
         how = node.join_type
-        wish = wished | _condition_references(node)
+        wish = wished | condition_references(node)
         preserved = _preserved(node)
         if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
             raise NotTraceable("Join", f"rows can't be followed through a join of type {how}")
         enough = (left, right) if how in ("Inner", "Cross") else (preserved,)
         for side in enough:
             if side is not None and wanted <= frozenset(side.output):
-                return self._ever(side, *_part(side, wanted, wish))
+                return self._ever(side, *part_of(side, wanted, wish))
         one = self._for_pairs(node, left, self._ever, wanted, wish)
         other = self._for_pairs(node, right, self._ever, wanted, wish)
         if how in ("Inner", "Cross"):
@@ -359,24 +395,3 @@ def _renamed(union: Node, branch: Node, places: Collection[int], recipe: Recipe)
 def _partition_keys(node: Node) -> frozenset[int]:
     keys = (one.id for one in node.exprs("partitionSpec") if one.kind == "AttributeReference")
     return frozenset(key for key in keys if key is not None)
-
-
-def _condition_references(node: Node) -> frozenset[int]:
-    condition = join_condition(node)
-    return frozenset() if condition is None else condition.references
-
-
-def _part(
-    side: Node, wanted: frozenset[int], wished: frozenset[int]
-) -> tuple[frozenset[int], frozenset[int]]:
-    there = frozenset(side.output)
-    return wanted & there, wished & there
-
-
-def _is_equality(part: Expr, one: frozenset[int], other: frozenset[int]) -> bool:
-    if part.kind not in ("EqualTo", "EqualNullSafe"):
-        return False
-    first, second = (child.references for child in part.children)
-    if not first or not second:
-        return False
-    return (first <= one and second <= other) or (first <= other and second <= one)

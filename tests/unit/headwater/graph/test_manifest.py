@@ -15,8 +15,11 @@ from headwater.graph.manifest import (
     DatasetEntry,
     ExpectationEntry,
     FlowEntry,
+    IncrementalEntry,
     Manifest,
     SourceEntry,
+    SourceTechniques,
+    portable,
     read_manifest,
 )
 
@@ -45,7 +48,23 @@ MANIFEST = Manifest(
         ORDERS,
         DatasetEntry(name="view", kind=DatasetKind.TEMPORARY_VIEW),
         DatasetEntry(name="other", kind=DatasetKind.STREAMING_TABLE, location="shop/other"),
-        DatasetEntry(name="daily", kind=DatasetKind.MATERIALIZED_VIEW, location="shop/daily"),
+        DatasetEntry(
+            name="daily",
+            kind=DatasetKind.MATERIALIZED_VIEW,
+            location="shop/daily",
+            incremental=IncrementalEntry(
+                policy="auto",
+                eligible=True,
+                sources=(
+                    SourceTechniques(
+                        source="/base/landing/other",
+                        rows_added="APPEND_ONLY",
+                        rows_changed="ROW_BASED",
+                        found_by=("id",),
+                    ),
+                ),
+            ),
+        ),
     ),
     flows=(
         FlowEntry(name="orders", target="orders", streaming=True, sources=(KAFKA,)),
@@ -74,6 +93,14 @@ def test_written_and_read(tmp_path: Path):
 def test_the_text_is_stable():
     """Written twice, the text is the same: a review shows changes of the pipeline only."""
     assert Manifest.model_validate_json(MANIFEST.to_json()).to_json() == MANIFEST.to_json()
+
+
+def test_what_views_allow():
+    """Only views have it, and folders in it are spelled as those of sources: the file is the same on each machine."""
+    assert MANIFEST.to_json().count('"incremental"') == 1
+    incremental = portable(MANIFEST, {"landing": "/base/landing"}).dataset("daily").incremental
+    assert incremental is not None
+    assert incremental.sources[0].source == "${landing}/other"
 
 
 def test_none_there(tmp_path: Path):

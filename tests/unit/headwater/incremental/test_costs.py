@@ -9,6 +9,7 @@ from headwater.incremental.costs import (
     FADING,
     FIRST_RUN,
     FIXED_SECONDS,
+    LOOK_SECONDS,
     SMALL_FULL_SECONDS,
     SMALL_SECONDS,
     Effort,
@@ -82,6 +83,18 @@ def test_the_extent_of_a_part():
     assert predicted_part(10.0, Effort(0, 100, 25, 50)) == pytest.approx(FIXED_SECONDS + 2.5)
     assert predicted_part(10.0, Effort(100, 100, 50, 50)) == FIXED_SECONDS + 10
     assert predicted_part(10.0, Effort(0, 0, 0, 0)) == FIXED_SECONDS + 10
+
+
+def test_a_look_that_is_shared_costs_nothing():
+    """Where another view of the update has looked for the changed rows; new rows that are only taken in need no look."""
+    near = Effort(10, 100, 0, 50)
+    saved = predicted_part(10.0, near) - predicted_part(10.0, near, shared=True)
+    assert saved == pytest.approx(LOOK_SECONDS)
+    for technique, less in ((Technique.ROW_BASED, LOOK_SECONDS), (Technique.APPEND_ONLY, 0.0)):
+        alone, together = (
+            predicted_incremental(10.0, LARGE, technique, shared=shared) for shared in (False, True)
+        )
+        assert alone - together == pytest.approx(less)
 
 
 def test_rows_of_other_keys_are_only_read():

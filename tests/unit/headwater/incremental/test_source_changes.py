@@ -178,3 +178,14 @@ def test_files_that_vacuum_has_removed(tmp_path: Path):
     ]
     assert missing_file(tmp_path, there) is None
     assert missing_file(tmp_path, [*there, {"path": "2.parquet"}]) == tmp_path / "2.parquet"
+
+
+def test_how_much_of_a_table_changed(tmp_path: Path) -> None:
+    """A file that took the place of another counts once, as the larger of the two; what is read to compare them counts both."""
+    table(tmp_path / "t", [add("a"), add("b")], [remove("a"), add("c", size=40)])
+    found = changes_between(tmp_path / "t", 1, 2, {"id"}, "t")
+    assert isinstance(found, SourceChange)
+    assert (found.changed_bytes, found.bytes) == (40, 50)
+    gone = changes_between(table(tmp_path / "g", [add("a"), add("b")], [remove("a")]), 1, 2, {"id"}, "t")
+    assert isinstance(gone, SourceChange)
+    assert (gone.changed_bytes, gone.bytes) == (10, 10)

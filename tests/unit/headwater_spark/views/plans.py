@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from headwater_spark.views.join_conditions import conjuncts, join_condition
 from headwater_spark.views.plan_description import Expr, Node, is_distinct
 from headwater_spark.views.recipes import (
     Columns,
@@ -20,7 +21,6 @@ from headwater_spark.views.recipes import (
     Together,
     Whole,
 )
-from headwater_spark.views.touched_rows import conjuncts, join_condition
 from headwater_spark.views.used_columns import used_columns
 
 Row: TypeAlias = tuple[tuple[int, Any], ...]
@@ -29,7 +29,7 @@ Bag: TypeAlias = Counter[Row]
 
 def column(number: int) -> Expr:
     """A column, by its id."""
-    return Expr("AttributeReference", {"exprId": {"id": number}, "name": f"c{number}"})
+    return Expr("AttributeReference", {"exprId": {"id": number}, "name": f"c{number}", "dataType": "integer"})
 
 
 def named(value: Expr, number: int) -> Expr:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.headwater_spark.views import plans as p
 
-from headwater_spark.views.plan_description import Node
-from headwater_spark.views.recipes import Joined, Leaf, Rows
+from headwater_spark.views.plan_description import Expr, Node
+from headwater_spark.views.recipes import Joined, Leaf, Rows, rows_read
 from headwater_spark.views.touched_rows import NotTraceable, Tracing
 
 VALUES = st.one_of(st.none(), st.integers(0, 2))
@@ -54,6 +54,10 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     "joined with an except": (
         p.join(RETURNS, p.set_operation("Except", p.project(SALES, p.column(1), p.column(2)), STORES), "LeftOuter", p.equal(21, 1)), (21, 2),
     ),
+    "inner by the other side": (p.join(SALES, STORES, "Inner", p.both(p.equal(11, 2), p.above(3, 0))), (11, 12)),
+    "outer by the side that stays": (p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (2,)),
+    "semi by what is compared": (p.join(SALES, STORES, "LeftSemi", p.equal(2, 11)), (2,)),
+    "anti by what is compared": (p.join(SALES, STORES, "LeftAnti", p.equal(2, 11)), (2,)),
     "semi": (p.join(SALES, STORES, "LeftSemi", p.equal(2, 11)), (1, 2, 3)),
     "anti": (p.join(SALES, STORES, "LeftAnti", p.equal(2, 11)), (1, 2, 3)),
     "groups": (p.group(p.where(SALES, p.above(3, 0)), (1, 2), p.column(1), p.column(2), COUNTED), (1, 2)),
@@ -151,3 +155,30 @@ def test_an_unneeded_side_of_a_join_is_not_read():
     assert tracing.touched(root, sales, frozenset({1}), frozenset()).recipe == Leaf(sales, Rows.CHANGED)
     other = Tracing(frozenset({stores})).touched(root, stores, frozenset({1}), frozenset()).recipe
     assert isinstance(other, Joined)
+
+
+@pytest.mark.parametrize(
+    ("how", "leaf", "wanted", "read"),
+    [
+        ("Inner", 1, 2, 0), ("Inner", 0, 11, 0), ("LeftOuter", 1, 2, 0), ("LeftSemi", 1, 2, 0), ("LeftAnti", 1, 2, 0),
+        ("Inner", 1, 1, 1), ("LeftOuter", 0, 11, 1), ("FullOuter", 1, 2, 2), ("LeftOuter", 1, 1, 1),
+    ],
+)  # fmt: skip
+def test_the_other_side_is_not_read_for_what_is_equal(how: str, leaf: int, wanted: int, read: int):
+    """A column that the join compares with one of the changed side; but not of rows that may have no partner."""
+    root = p.numbered(p.join(SALES, STORES, how, p.equal(2, 11)))
+    number = root.leaves[leaf].number
+    answer = Tracing(frozenset({number})).touched(root, number, frozenset({wanted}), frozenset())
+    assert rows_read(answer.recipe) == read
+
+
+def test_equal_texts_and_floats_may_differ():
+    """A collation calls different texts equal, and zero equals minus zero: their rows are looked for on the other side."""
+    for kind in ("string", "double"):
+        one, other = (
+            Expr("AttributeReference", {"exprId": {"id": n}, "name": "c", "dataType": kind}) for n in (2, 11)
+        )
+        root = p.numbered(p.join(SALES, STORES, "Inner", Expr("EqualTo", {}, (one, other))))
+        number = root.leaves[1].number
+        answer = Tracing(frozenset({number})).touched(root, number, frozenset({2}), frozenset())
+        assert rows_read(answer.recipe) == 1

@@ -1,0 +1,50 @@
+"""Whether a materialized view can be refreshed by what changed, for ``validate``, the manifest and ``explain`` alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from headwater.definitions.dataset import Dataset
+from headwater.definitions.expectation import needs_judgement
+from headwater.incremental.techniques import Issue, IssueType
+from headwater_spark.views.eligibility import LeafTechniques, leaf_techniques, never_incremental
+from headwater_spark.views.plan_surgery import ViewPlan
+
+
+@dataclass(frozen=True)
+class Eligibility:
+    """What a view's query and rules allow.
+
+    Args:
+        issues: why no refresh can ever be incremental; empty where one may be.
+        leaves: the techniques for each read of a table, none where there are issues.
+        plan: of its query; None where it can't be looked into.
+    """
+
+    issues: tuple[Issue, ...]
+    leaves: tuple[LeafTechniques, ...] = ()
+    plan: ViewPlan | None = None
+
+
+def view_eligibility(dataset: Dataset, frame: DataFrame) -> Eligibility:
+    """Look into a view's query.
+
+    Args:
+        frame: what its function gave.
+    """
+    judged: tuple[Issue, ...] = ()
+    if needs_judgement(dataset.expectations):
+        reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
+        judged = (Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason),)
+    try:
+        plan = ViewPlan(frame)
+        types = [field.dataType.simpleString() for field in frame.schema.fields]
+        issues = (*judged, *never_incremental(plan.root, types, plan.undetermined()))
+        return Eligibility(issues, () if issues else tuple(leaf_techniques(plan.root, types)), plan)
+    except (Py4JError, TypeError, ValueError) as error:
+        reason = f"its plan can't be looked into: {error}".partition("\n")[0]
+        unseen = Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, reason, "OPERATOR_NOT_SUPPORTED")
+        return Eligibility((*judged, unseen))
