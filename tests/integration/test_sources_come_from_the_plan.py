@@ -133,7 +133,14 @@ def x():
         ("spark.range(1).select(F.current_date())", True),
         ("spark.range(1).select(F.rand())", True),
         ("spark.sql('select now()')", True),
+        (
+            """spark.sql("select 1 x where exists (select 1 where localtimestamp() > timestamp_ntz'2020-01-01')")""",
+            True,
+        ),
+        ("""spark.sql("with d as (select curdate() c, unix_timestamp() u) select c from d")""", True),
+        ("""spark.sql("select (select count(*) from range(9) where rand() < 0.5) r")""", True),
         ("spark.range(1).select(F.lit(1))", False),
+        ("""spark.sql("select 1 current_total, 'now' known")""", False),
     ],
 )
 def test_queries_that_depend_on_the_clock(pipeline, query: str, depends: bool):

@@ -168,9 +168,7 @@ class ViewPlan:
 
     def frame_of(self, recipe: Recipe, ids: Sequence[int], rows_of: RowsOf) -> DataFrame:
         """The rows of a recipe, with the columns that have these ids; their names are those in the plan."""
-        plan = self._chosen(self._built(recipe, rows_of), ids, ids)
-        rows = self._class("org.apache.spark.sql.classic.Dataset").ofRows(self.working._jsparkSession, plan)  # noqa: SLF001
-        return DataFrame(rows, self.working)
+        return _frame(self.working, self._chosen(self._built(recipe, rows_of), ids, ids))
 
     def _projections(self) -> dict[int, list[str]]:
         return {
@@ -280,6 +278,16 @@ class ViewPlan:
 
     def _seq(self, values: list[Any]) -> Any:
         return java_class(self._jvm, PYTHON_UTILS).toSeq(values)
+
+
+def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """The same rows, planned and run with the settings of a session; Delta's own frames take those of the thread's active one."""
+    return _frame(session, frame._jdf.queryExecution().analyzed())  # noqa: SLF001
+
+
+def _frame(session: SparkSession, plan: Any) -> DataFrame:
+    datasets = java_class(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
+    return DataFrame(datasets.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
 
 
 def _in_order(plan: Any) -> Iterator[Any]:

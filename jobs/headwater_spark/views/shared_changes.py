@@ -21,7 +21,7 @@ from headwater.storage.place import Place
 from headwater_spark.auto_cdc.on_driver.rows import is_atomic
 from headwater_spark.views.changed_rows import ChangedRows, column_fields
 from headwater_spark.views.known_rows import KnownRows
-from headwater_spark.views.plan_surgery import DeltaLeaf
+from headwater_spark.views.plan_surgery import DeltaLeaf, in_session
 
 # More rows than this stay where they are, and so do rows of many columns or bytes: each view reads what it needs of them.
 MAX_ROWS, MAX_COLUMNS, MAX_ROW_BYTES = 20_000, 50, 1_000
@@ -96,7 +96,7 @@ def _looked_for(session: SparkSession, leaf: DeltaLeaf, change: SourceChange) ->
     if isinstance(changes_between(leaf.folder, change.first, change.last, names, ""), Issue):
         return None  # a column that only some views use is not what it was
     rows = ChangedRows(session, leaf, change, names).signed().limit(MAX_ROWS + 1)
-    table = rows.toArrow()
+    table = in_session(rows, session).toArrow()
     return KnownRows(StructType(fields), table) if table.num_rows <= MAX_ROWS else None
 
 
