@@ -40,7 +40,7 @@ class MailServer(socketserver.ThreadingTCPServer):
         return self.server_address[1]
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

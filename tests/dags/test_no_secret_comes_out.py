@@ -26,6 +26,7 @@ from headwater.event_log.definition_details import flow_definition
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.graph.lineage import lineage_edges
 from headwater.graph.manifest import FILE_NAME, ExpectationEntry, SourceEntry, read_manifest
+from headwater.kafka import times
 from headwater.metrics import lag
 from headwater.runtime import secret_values
 from headwater_airflow.dag import PipelineDag
@@ -78,6 +79,8 @@ def secretive(roots, monkeypatch):
     manifest = read_manifest(folder / FILE_NAME)
     sources = _sources()
     monkeypatch.setattr(lag, "broker_connection", lambda _: _no_broker)
+    # Where a repair is planned, the doctor asks a broker that is not there.
+    monkeypatch.setattr(times, "_TIMEOUT_SECONDS", 0.2)
     rule = ExpectationEntry(name="rule", constraint=f"password = '{CANARY}'", action="drop")
     manifest = manifest.model_copy(
         update={

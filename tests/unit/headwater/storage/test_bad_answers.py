@@ -47,7 +47,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 def answering(status: int, code: str) -> Iterator[ObjectPath]:
     Answers.status, Answers.code, Answers.count = status, code, 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     store = ObjectStore("s3", f"http://127.0.0.1:{server.server_port}", "us-east-1", path_style=True)
     try:
         yield ObjectPath(Bucket(store, "b"), "a/lease")

@@ -185,7 +185,7 @@ def test_the_report_is_caught_and_the_rest_is_logged(tmp_path):
 LINGERING = """
 import pathlib, sys, time
 print("ready", flush=True)
-time.sleep(1)
+time.sleep(0.3)
 pathlib.Path("last_words").write_text("how it ended")
 """
 
