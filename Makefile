@@ -57,7 +57,7 @@ test-yarn: classes ## Run updates on a real YARN on loopback: 74 MB of jars once
 	$(BIN)/pytest -s tests/yarn
 
 # Airflow's provider for Kubernetes lies beside .venv, not in it: nothing else here needs it.
-test-k8s: classes ## Run updates in pods, on a real API server of Kubernetes: root; Go, 10 minutes of a core and 1 GB once; some ten minutes
+test-k8s: classes ## Run updates in pods, on a real API server of Kubernetes: root; Go, 5 minutes of a core and 3 GB once, 150 MB of Python; five minutes
 	test -d .venv-k8s || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target .venv-k8s -r tests/k8s/requirements.lock
 	PYTHONPATH=$(CURDIR)/.venv-k8s $(BIN)/pytest tests/k8s
 

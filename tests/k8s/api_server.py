@@ -1,4 +1,4 @@
-"""A real API server of Kubernetes on loopback, built from its Go modules: needs Go, and seven minutes of a core once."""
+"""A real API server of Kubernetes on loopback, built from its Go modules: needs Go, and five minutes of a core once."""
 
 from __future__ import annotations
 

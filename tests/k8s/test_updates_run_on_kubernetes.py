@@ -395,9 +395,8 @@ def test_a_pod_that_can_not_start_is_said(
     error = shop.attempt("stuck")
     assert "[DRIVER_POD_NOT_STARTED]" in str(error)
     assert reason in str(error)
-    wait_for(
-        lambda: not shop.node.api.list_namespaced_pod(NAMESPACE, label_selector="spark-role=driver").items, 30
-    )
+    pending = {"label_selector": "spark-role=driver", "field_selector": "status.phase=Pending"}
+    wait_for(lambda: not shop.node.api.list_namespaced_pod(NAMESPACE, **pending).items, 30)
 
 
 @pytest.mark.timeout(200)

@@ -74,6 +74,8 @@ def executor_command(environment: Mapping[str, str], spark: str, java: str) -> l
 
 def main(arguments: Sequence[str]) -> None:
     """Become the program that a pod is to run."""
+    if not arguments:
+        sys.exit("name a command: `driver` and `executor` are Spark's, any other is run as it is")
     if arguments[:1] not in (["driver"], ["executor"]):
         os.execvp(arguments[0], list(arguments))  # noqa: S606 - what the container was given, without a shell
     spark, variables = str(spark_home()), java_environment()
