@@ -81,7 +81,7 @@ class StoreServer:
         for line in _keys_of(self.log).read_text().split("\n"):
             if line:
                 key, _, place = line.partition(" ")
-                used.setdefault(key, set()).add("/".join(place.split("/")[:3]))
+                used.setdefault(key, set()).add("/".join(place.split("/")[:3]).rstrip("/"))
         return used
 
     @contextmanager

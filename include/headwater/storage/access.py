@@ -71,6 +71,8 @@ class ObjectStore:
     @property
     def delta_options(self) -> dict[str, str]:
         """``storage_options`` of delta-rs; without credentials where it finds them as we do. They are for a call, and for no text."""
+        if self.later is not None:
+            return self.opened().delta_options
         if self.scheme != "s3":
             return {}
         options = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self.path_style).lower()}

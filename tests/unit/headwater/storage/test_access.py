@@ -69,7 +69,7 @@ def test_a_login_is_looked_up_at_each_use():
 def test_keys_reach_clients_and_no_text():
     """delta-rs is given them with its call; what could be printed has none."""
     store = object_store("s3", {}, _SERVER, login=lambda: _LOGIN)
-    assert {**store.opened().delta_options, **_LOGIN} == store.opened().delta_options
+    assert {**store.opened().delta_options, **_LOGIN} == store.opened().delta_options == store.delta_options
     for shown in (store, store.opened(), Bucket(store, "places"), Bucket(store, "places").access):
         assert not [secret for secret in _LOGIN.values() if secret in f"{shown!r} {shown}"]
 
