@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+from cryptography.fernet import Fernet
 from deltalake import DeltaTable, write_deltalake
 from tests.dags import airflow_home
 from tests.dags.observed_pipeline import write_observed_pipeline
@@ -151,6 +152,8 @@ class LiveAirflow:
             # Each service would make up one of its own where no home was migrated.
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
             "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(48),
+            # For connections in the database, and for triggers that outlive a restart.
+            "AIRFLOW__CORE__FERNET_KEY": Fernet.generate_key().decode(),
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "4",
             "HEADWATER_CHANGE_POLL_SECONDS": "0.3",

@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from cryptography.fernet import Fernet
 from tests.dags.live_airflow import PASSWORD, LiveAirflow, wait_for
 from tests.object_stores import StoreServer, store_server
 
@@ -84,7 +83,6 @@ def moved_airflow(live_airflow: LiveAirflow) -> Iterator[LiveAirflow]:
         server.make_bucket("lake")
         live_airflow.move(
             **{**server.environment(), "AWS_ACCESS_KEY_ID": "of-services", "AWS_SECRET_ACCESS_KEY": CANARY},
-            AIRFLOW__CORE__FERNET_KEY=Fernet.generate_key().decode(),
             AIRFLOW__CORE__DAGS_FOLDER=str(folder / "dags"),
             HEADWATER_PIPELINES=str(folder / "pipelines"),
             HEADWATER_STORAGE="s3://lake/storage",
