@@ -82,7 +82,7 @@ format: setup ## Format the code
 	$(BIN)/ruff format .
 
 bench: classes ## Measure against what one would write instead, and render docs/benchmarks.md (one row: ONLY=small)
-	BENCH_SECONDS=$(or $(BENCH_SECONDS),$(if $(ONLY),240,120)) $(BIN)/pytest -s tests/benchmarks$(if $(ONLY),/test_$(ONLY).py); \
+	BENCH_SECONDS=$(or $(BENCH_SECONDS),$(if $(ONLY),240,60)) $(BIN)/pytest -s tests/benchmarks$(if $(ONLY),/test_$(ONLY).py); \
 	  measured=$$?; PYTHONPATH=.:include:jobs:plugins $(BIN)/python -m tests.benchmarks.frame.page && exit $$measured
 
 soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); long tests, and longer examples of all

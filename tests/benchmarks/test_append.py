@@ -46,7 +46,7 @@ def test_append(bench: Bench, tmp_path: Path) -> None:
 
 def measure_delta(bench: Bench, root: Path, spark: SparkSession) -> None:
     """A table of 16 files in batches of 8, and one of a file for each small batch."""
-    rows = bench.size("delta_rows", 10_000_000, smoke=200)
+    rows = bench.size("delta_rows", 5_000_000, smoke=200)
     small = bench.size("rows_of_a_small_batch", 200, smoke=10)
     batches = bench.size("batches", BATCHES, smoke=2)
     for part, count, files, per_batch, target in (

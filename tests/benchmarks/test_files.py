@@ -55,7 +55,7 @@ def measure(bench: Bench, root: Path) -> None:
         made = _made(root / part / "made", count, lots)
         contenders = {name: _Landing(root / part, name, made, count).take_in for name in SOURCES}
         contenders[LIMIT] = lambda number, made=made, part=part: copy_of(made, root / part / f"copy{number}")
-        bench.interleaved(part, contenders, share=0.5, least=2 if many > 20_000 else 3, most=7)
+        bench.interleaved(part, contenders, share=0.5, least=2 if lots > 5_000 else 3, most=7)
         bench.compare(part, OURS, PEER, throughput(0.9))
         bench.compare(part, GIVEN, PEER, throughput(0.9))
         bench.compare(part, OURS, LIMIT)

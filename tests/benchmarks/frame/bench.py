@@ -135,7 +135,7 @@ class Bench:
             "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
             "seconds": round(time.monotonic() - self.began),
             "surroundings": surroundings(),
-            "load": {"before": self.load_before, "after": load(), "note": "other work ran on the machine" if max(self.load_before, load()) > (os.cpu_count() or 1) else ""},
+            "load": {"before": self.load_before, "after": load(), "note": _busy(self.load_before)},
             "seed": SEED,
             "sizes": self.sizes,
             "comparisons": [entry.as_dict() for entry in self.comparisons],
@@ -146,6 +146,10 @@ class Bench:
                 for part, contenders in self.parts.items()
             },
         }  # fmt: skip
+
+
+def _busy(load_before: float) -> str:
+    return "the machine was busy when it began, with the row before or other work" if load_before > (os.cpu_count() or 1) else ""
 
 
 def _by_part(part: str, taken: Run | Mapping[str, Run]) -> dict[str, Run]:

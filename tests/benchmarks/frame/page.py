@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 _HEAD = """\
 # Benchmarks
 
-`make bench` measures all rows in under an hour on 2 cores, `make bench ONLY=small` one of them in under ten minutes.
+`make bench` measures all rows in about an hour on 2 cores, `make bench ONLY=small` one of them in under ten minutes.
 Rendered from `tests/benchmarks/results/` by `python -m tests.benchmarks.frame.page`, which `make bench` runs at its end.
 
 - **Ratios, no absolute times.** The contenders run in turns, in one benchmark run on one machine, each round in another order.

@@ -60,7 +60,14 @@ def _java() -> str:
 
 
 def _commit() -> str:
+    """The commit, and whether the code is another: the files of results, which rows before this one wrote, do not count."""
+    commit = _git("describe", "--always", "--exclude=*")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results", ":!/docs/benchmarks.md")
+    return (commit + ("-dirty" if changed else "")) or "unknown"
+
+
+def _git(*arguments: str) -> str:
     done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
-    )  # fmt: skip
-    return done.stdout.strip() or "unknown"
+        ["git", *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1]
+    )
+    return done.stdout.strip()
