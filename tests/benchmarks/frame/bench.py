@@ -149,7 +149,11 @@ class Bench:
 
 
 def _busy(load_before: float) -> str:
-    return "the machine was busy when it began, with the row before or other work" if load_before > (os.cpu_count() or 1) else ""
+    return (
+        "the machine was busy when it began, with the row before or other work"
+        if load_before > (os.cpu_count() or 1)
+        else ""
+    )
 
 
 def _by_part(part: str, taken: Run | Mapping[str, Run]) -> dict[str, Run]:

@@ -62,7 +62,9 @@ def _java() -> str:
 def _commit() -> str:
     """The commit, and whether the code is another: the files of results, which rows before this one wrote, do not count."""
     commit = _git("describe", "--always", "--exclude=*")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results", ":!/docs/benchmarks.md")
+    changed = _git(
+        "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results", ":!/docs/benchmarks.md"
+    )
     return (commit + ("-dirty" if changed else "")) or "unknown"
 
 
