@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from tests.benchmarks.frame.comparison import at_most
 from tests.benchmarks.frame.programs import FLOORS
 from tests.benchmarks.frame.runs import Run, timed_process
 
-from headwater.runtime.class_sharing import SETTING, shareable
-from headwater.runtime.jars import ensure_jars
+from headwater.runtime.class_sharing import SETTING
 from headwater.runtime.java import java_environment
 from headwater.runtime.shared_classes import make_archive
+from headwater.runtime.submit import driver_class_path
 
 HERE = Path(__file__).parent / "two_tables"
 WITH, WITHOUT = "with the archive", "without"
@@ -28,7 +27,7 @@ def test_class_sharing(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for java in ("system", "pypi"):
         monkeypatch.setenv("HEADWATER_JAVA", java)
         java_environment()
-        archive = make_archive(shareable(os.pathsep.join(str(jar) for jar in ensure_jars("spark"))))
+        archive = make_archive(driver_class_path())
         assert archive is not None
         assert archive.is_whole()
         part = f"Java of {'this machine' if java == 'system' else 'PyPI'}"
