@@ -158,7 +158,7 @@ def _read_bitmap(content: bytes, at: int, bits: bytearray) -> int:
 
 
 def _read_runs(content: bytes, at: int, bits: bytearray, first: int) -> int:
-    (count,) = struct.unpack_from("<H", content, at)
+    count: int = struct.unpack_from("<H", content, at)[0]
     for number in range(count):
         start, more = struct.unpack_from("<HH", content, at + 2 + 4 * number)
         _set(bits, first, range(start, start + more + 1))

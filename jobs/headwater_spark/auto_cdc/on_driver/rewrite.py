@@ -25,7 +25,7 @@ from headwater_spark.auto_cdc.on_driver.verdict import engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import REMOVED
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, RowCounts, file_rewrite
+from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, Marks, RowCounts, file_rewrite
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import stored_schema
 
@@ -82,7 +82,7 @@ def rewrite(
     if isinstance(split, str):
         return split
     touched = {path: matches.files[path] for path in split.changed}
-    files, marks = list(touched.values()), []
+    files, marks = list(touched.values()), list[Marks]()
     if matches.row_in_file is not None:
         files, marks = split_files(touched, split.changed, split.counts.total)
     transaction = transaction.with_metadata(**engine(None))
