@@ -17,6 +17,7 @@ from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 from tests.seeds import SEED
+from tests.spark_jobs import jobs_since, last_job
 
 from headwater.delta_log.commits import (
     commit_file,
@@ -168,8 +169,9 @@ def test_tables_with_deletion_vectors(
         "rewritten": copied(merged, tmp_path, "rewritten"),
         "marked": copied(merged, tmp_path, "marked"),
     }
-    batch = events(chance, 60)
+    batch, jobs = events(chance, 60), {}
     for name, changes in arms.items():
+        before = last_job(spark)
         with monkeypatch.context() as patched:
             if name == "merged":
                 patched.setattr(door, "rewrite", never)
@@ -177,6 +179,10 @@ def test_tables_with_deletion_vectors(
                 patched.setattr(merge_history if kind == "type 2" else merge_latest, "_merge", must_not)
                 patched.setattr(marking, "is_marked", lambda *_, answer=name == "marked": answer)
             changes.apply(batch)
+        jobs[name] = [job for job in jobs_since(spark, before) if "Compute snapshot" in job]
+    # Delta computes a table's state for a MERGE alone.
+    assert jobs["merged"]
+    assert jobs["rewritten"] == jobs["marked"] == []
     assert vectors_of(arms["marked"]) > 0
     assert vectors_of(arms["rewritten"]) < left
     rows, changed = sorted(merged.rows(), key=repr), feed(merged)

@@ -1,7 +1,8 @@
 """Decides, for each file with rows to change, whether it is written again or its old rows are only marked as deleted.
 
 To mark is cheaper the more rows of a file stay. But marked rows are read until the file is written again, and the rows that
-take their place make files of their own: small files, and files of which much is marked, are written again.
+take their place make files of their own. So files that have no more rows than the batch changes are written again, by which
+those of earlier batches grow together, and files of which much is marked.
 
 Decision 0208.
 """
@@ -13,8 +14,6 @@ from collections.abc import Mapping, Sequence
 
 from headwater_spark.delta_writes.file_rewrite import DataFile, Marks
 
-# A file that has at most so many times as many rows as the batch changes is written again: those of earlier batches grow together.
-_SMALL = 2
 # A file of which more than one in so many rows would be marked is written again.
 _MARKED_AT_MOST = 4
 
@@ -41,7 +40,7 @@ def is_marked(file: DataFile, changed: int, changes: int) -> bool:
     if not _is_counted(file):
         return False
     marked, all_rows = file.deleted + changed, file.rows + file.deleted
-    return file.rows > _SMALL * changes and marked * _MARKED_AT_MOST <= all_rows
+    return file.rows > changes and marked * _MARKED_AT_MOST <= all_rows
 
 
 def _is_counted(file: DataFile) -> bool:

@@ -25,8 +25,8 @@ def file(rows: int, deleted: int = 0, entry: Any = COUNTED, path: str = "f") -> 
         (file(100), 26, 26, False),  # much of it would be marked
         (file(80, deleted=20), 5, 5, True),
         (file(80, deleted=20), 6, 6, False),  # with what was marked before
-        (file(100), 1, 49, True),
-        (file(100), 1, 50, False),  # small beside the batch
+        (file(100), 1, 99, True),
+        (file(100), 1, 100, False),  # small beside the batch
         (file(100), 100, 1000, True),  # no row stays: it goes
         (file(5, deleted=95), 5, 5, True),
         (file(100, entry=None), 100, 100, True),
