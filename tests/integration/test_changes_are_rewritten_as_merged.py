@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as LogReader
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 from tests.seeds import SEED
+from tests.spark_jobs import jobs_since, last_job
 
 from headwater.delta_log.commits import (
     commit_file,
@@ -25,10 +27,11 @@ from headwater.delta_log.commits import (
     newest_version,
     read_actions,
 )
+from headwater.delta_log.file_entries import file_entries
 from headwater_spark.auto_cdc import merge_history, merge_latest
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget
-from headwater_spark.auto_cdc.on_driver import door
-from headwater_spark.delta_writes import delta_internals
+from headwater_spark.auto_cdc.on_driver import door, marking
+from headwater_spark.delta_writes import deletion_marks, delta_internals
 from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
 
@@ -38,6 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "type 2": {"history": True, "except_columns": ("op", "at")},
 }
 FEED = {"delta.enableChangeDataFeed": "true"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 def events(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
@@ -122,6 +126,82 @@ def test_the_change_feed_is_a_merges(
     assert len({tuple(m["operationMetrics"][name] for name in names) for m in metrics}) == 1
 
 
+def copied(changes: Changes, root: Path, name: str) -> Changes:
+    """The same table and what it remembers, once more."""
+    shutil.copytree(changes.target.path.parent, root / name)
+    other = copy(changes)
+    other.target = ChangeTarget(root / name / "table", root / name / "memory")
+    return other
+
+
+def vectors_of(changes: Changes) -> int:
+    """How many rows of the table are only marked as deleted, as the log says."""
+    path = changes.target.path
+    entries = file_entries(path, newest_version(path) or 0, {file.name for file in path.glob("*.parquet")})
+    live = {Path(uri).name for uri in LogReader(str(path)).file_uris()}
+    vectors = [
+        entry["deletionVector"]
+        for name, entry in entries.items()
+        if name in live and entry.get("deletionVector")
+    ]
+    return sum(int(vector["cardinality"]) for vector in vectors)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", ["type 1", "type 2"])
+def test_tables_with_deletion_vectors(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """Where other commands have left deletion vectors, a random batch gives the same rows, the same change feed and the same
+    counts whether it is merged, written into its files, or the old rows are marked as deleted; and whoever reads.
+    """
+    print(f"HEADWATER_SEED={SEED}")
+    chance = random.Random(SEED)
+    merged = target(spark, tmp_path / "merged", {**FEED, **VECTORS}, **KINDS[kind])
+    merged.apply(events(chance, 60))
+    table = f"delta.`{merged.target.path}`"
+    spark.sql(f"DELETE FROM {table} WHERE key % 7 = 3")
+    spark.sql(f"UPDATE {table} SET city = 'moved' WHERE key % 7 = 5")
+    left = vectors_of(merged)
+    assert left > 0
+    arms = {
+        "merged": merged,
+        "rewritten": copied(merged, tmp_path, "rewritten"),
+        "marked": copied(merged, tmp_path, "marked"),
+    }
+    batch, jobs = events(chance, 60), {}
+    for name, changes in arms.items():
+        before = last_job(spark)
+        with monkeypatch.context() as patched:
+            if name == "merged":
+                patched.setattr(door, "rewrite", never)
+            else:
+                patched.setattr(merge_history if kind == "type 2" else merge_latest, "_merge", must_not)
+                patched.setattr(marking, "is_marked", lambda *_, answer=name == "marked": answer)
+            changes.apply(batch)
+        jobs[name] = [job for job in jobs_since(spark, before) if "Compute snapshot" in job]
+    # Delta computes a table's state for a MERGE alone.
+    assert jobs["merged"]
+    assert jobs["rewritten"] == jobs["marked"] == []
+    assert vectors_of(arms["marked"]) > 0
+    assert vectors_of(arms["rewritten"]) < left
+    rows, changed = sorted(merged.rows(), key=repr), feed(merged)
+    assert len(rows) > 10
+    for name in ("rewritten", "marked"):
+        assert sorted(arms[name].rows(), key=repr) == rows
+        assert feed(arms[name]) == changed
+    by_spark = spark.read.format("delta").load(str(arms["marked"].target.path)).collect()
+    assert sorted((tuple(row) for row in by_spark), key=repr) == rows
+    commits = [BatchCommits(c.target.path, "tests.flow@0").find(2) for c in arms.values()]
+    facts = {
+        (c.version, c.rows, c.upserted, c.deleted, str(c.metadata["changes"]), c.counted)
+        for c in commits
+        if c
+    }
+    assert len(facts) == 1
+    assert [writer for writer, _ in writers(arms["marked"])] == ["merge", "driver_rewrite"]
+
+
 class Stage:
     """A table that goes through the steps of ``STEPS``, one batch each. ``patched``: ends with the step."""
 
@@ -142,12 +222,12 @@ class Stage:
 
         self.patched.setattr(door, "rewrite", late)
 
-    def conflicts(self) -> None:
-        """Another writer deletes key 3, which is in the same file, between a rewrite's beginning and its end."""
+    def conflicts(self, key: int = 3) -> None:
+        """Another writer deletes a key that is in the same file, between a rewrite's beginning and its end."""
         register = FileRewrite._register_metrics
 
         def slow(*args: Any) -> None:
-            self.delete(3)
+            self.delete(key)
             register(*args)
 
         self.patched.setattr(FileRewrite, "_register_metrics", slow)
@@ -169,9 +249,39 @@ class Stage:
         """A part of Delta's is another one than here."""
         self.patched.setattr(FileRewrite, "_operation", operation)
 
+    def without_vectors(self) -> None:
+        """Delta has no such class that writes deletion vectors."""
+        self.patched.setattr(marking, "is_marked", lambda *_: True)
+        self.patched.setattr(deletion_marks, "_WRITER", "org.apache.spark.sql.delta.NoSuchThing")
+
     def without(self, name: str) -> None:
         """Delta has no such part."""
         self.other_delta(lambda rewrite: getattr(rewrite._jvm, name)())
+
+    def takes_vectors(self) -> None:
+        """The table gets deletion vectors, and no merge may write."""
+        self.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+        self.opened()
+
+    def of_one_file(self) -> None:
+        """All rows come into one file, of which even few rows are marked as deleted."""
+        self.sql("OPTIMIZE {t}")
+        self.marks()
+
+    def marks(self) -> None:
+        """Rows of even a small file are marked as deleted, and no merge may write."""
+        self.patched.setattr(marking, "is_marked", lambda *_: True)
+        self.opened()
+
+    def marks_in_conflict(self) -> None:
+        """Rows are marked, and another writer deletes key 5 of the same files meanwhile."""
+        self.patched.setattr(marking, "is_marked", lambda *_: True)
+        self.conflicts(5)
+
+    def deleted_by_another(self) -> None:
+        """Another writer has deleted key 5, which leaves a deletion vector or a file less; no merge may write."""
+        self.delete(5)
+        self.opened()
 
     def constrained(self) -> None:
         """The table gets a constraint, and no merge may check it."""
@@ -202,9 +312,14 @@ STEPS: dict[str, tuple[Callable[[Stage], None], list[tuple[Any, ...]], tuple[str
     "an update with a NULL": (Stage.opened, [upsert(4, 2), upsert(1, 10, None)], BROKEN),
     "an insert with a NULL": (Stage.opened, [upsert(4, 2), upsert(6, 2, None)], BROKEN),
     "sound again": (Stage.opened, [upsert(4, 2, "f")], ("driver_rewrite", None)),
-    "another column": (lambda stage: stage.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)"), [upsert(1, 11)], ("merge", "the table has other columns than the flow")),
-    "row tracking": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"), [upsert(1, 12)], ("merge", "the table has rowTracking")),
-    "deletion vectors": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"), [upsert(1, 13)], ("merge", "the table has deletionVectors")),
+    "deletion vectors": (Stage.takes_vectors, [upsert(1, 11), upsert(5, 2), upsert(7, 1), upsert(8, 1)], ("driver_rewrite", None)),
+    "marked": (Stage.of_one_file, [upsert(1, 12), upsert(5, 3)], ("driver_rewrite", None)),
+    "marked, in a conflict": (Stage.marks_in_conflict, [upsert(4, 3), upsert(5, 4)], ("merge", "another commit was in the way")),
+    "marked, and breaks a constraint": (Stage.marks, [upsert(4, 4), upsert(1, 14, "e", "nowhere")], BROKEN),
+    "deleted by another": (Stage.deleted_by_another, [upsert(1, 14), upsert(5, 5), upsert(7, 2)], ("driver_rewrite", None)),
+    "other internals for vectors": (Stage.without_vectors, [upsert(1, 15)], OTHER_INTERNALS),
+    "another column": (lambda stage: stage.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)"), [upsert(1, 16)], ("merge", "the table has other columns than the flow")),
+    "row tracking": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"), [upsert(1, 17)], ("merge", "the table has rowTracking")),
 }  # fmt: skip
 
 
@@ -233,5 +348,7 @@ def test_what_is_merged(
                 unchanged = newest_version(changes.target.path) == before
                 outcomes[name] = wanted if as_wanted and unchanged else f"{unchanged=}, {error}"
     assert outcomes == {name: wanted for name, (_, _, wanted) in STEPS.items()}
-    assert [row[:4] for row in changes.rows("key")] == [(1, 13, "b", "y"), (4, 2, "f", "y"), (5, 1, "b", "y")]
+    assert [row[:4] for row in changes.rows("key")] == [
+        (1, 17, "b", "y"), (4, 3, "b", "y"), (5, 5, "b", "y"), (7, 2, "b", "y"), (8, 1, "b", "y"),
+    ]  # fmt: skip
     assert len([r for r in caplog.records if r.name == "headwater.delta"]) == 1

@@ -104,6 +104,7 @@ class Case:
 
 
 ONE = {"TIMESTAMP": ON_THE_DRIVER["TIMESTAMP"]}
+VECTORS = {"delta.enableDeletionVectors": "true"}
 # Files have no least and greatest values.
 NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
 IN_TURN = "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)"
@@ -111,7 +112,7 @@ CASES = {
     # Rows of these are looked up, decided and written on the driver.
     "type 1, all values": Case("type 1", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False),
     "type 1, sequence left out, all values": Case("type 1, sequence left out", COMPARED, COMPARED[3], ON_THE_DRIVER, merges=False, properties=NO_BOUNDS),
-    "type 2, all values": Case("type 2", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False, rows=22),
+    "type 2, all values": Case("type 2", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False, rows=22, properties=VECTORS),
     # These come to the driver, and Spark compares them there; files can't be searched for some of the keys.
     "type 1, keys that are carried": Case("type 1", CARRIED, "LPAD({}, 3, '0')", ONE, (LOCAL, LOCAL)),
     "type 1, sequence left out, keys that are carried": Case("type 1, sequence left out", ("{}", *CARRIED), "CAST({} AS FLOAT) / 3", ONE, (LOCAL, LOCAL)),

@@ -94,7 +94,7 @@ def test_a_table_is_asked_without_spark(spark: SparkSession, tmp_path: Path):
 
 
 def test_keys_that_a_table_certainly_has(spark: SparkSession, tmp_path: Path):
-    """All keys have a row, whole keys and not their parts; a table that can't be looked through is not known to have any."""
+    """All keys have a row, whole keys and not their parts, and no deleted row counts; a table that can't be looked through is not known to have any."""
     path = tmp_path / "table"
     rows = spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS t(id, name)")
     rows.selectExpr("*", "id * 0.5D AS size").write.format("delta").save(str(path))
@@ -111,7 +111,11 @@ def test_keys_that_a_table_certainly_has(spark: SparkSession, tmp_path: Path):
     assert has_all_keys(path, ["id"], pa.table({"id": pa.array([], pa.int32())}))
     DeltaTable.forPath(spark, str(path)).upgradeTableProtocol(3, 7)
     DeltaTable.forPath(spark, str(path)).addFeatureSupport("deletionVectors")
-    assert not known(id=[1])
+    assert known(id=[1, 2])
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    DeltaTable.forPath(spark, str(path)).delete("id = 2")
+    assert known(id=[1])
+    assert not known(id=[2])
 
 
 def test_two_writers_remember_as_one(spark: SparkSession, tmp_path: Path):

@@ -22,7 +22,7 @@ from headwater.storage.place import Place
 from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
-from headwater_spark.auto_cdc.on_driver.look_up import is_plain_table
+from headwater_spark.auto_cdc.on_driver.look_up import may_be_written_from_the_driver
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
 from headwater_spark.auto_cdc.widening import widen_target
@@ -96,7 +96,7 @@ def apply_changes(
         fitted = widen_target(spark, columns, target.path, opened.rows.schema, side, where)
         if fitted is not None:
             columns, opened = fitted, OpenTarget.at(spark, target.path)
-        if columns.by_column or not is_plain_table(target.path):
+        if columns.by_column or not may_be_written_from_the_driver(target.path):
             opened.read_ahead()
         with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
             if events.remaining or events.cleared_at is not None:

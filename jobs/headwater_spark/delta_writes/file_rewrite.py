@@ -1,4 +1,4 @@
-"""Rewrite known files of a Delta table in one pass, committed as a merge.
+"""Rewrite known files of a Delta table in one pass, or mark rows of them as deleted, committed as a merge.
 
 A MERGE first searches for the files and rows to change. Where both are already known, its second half is enough: read
 the files, replace rows, write the result. Delta's own internals do that, called one by one as its command calls them:
@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from delta.exceptions import (
@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.deletion_marks import MarkWriter
 from headwater_spark.delta_writes.delta_internals import (
     DELTA,
     added_files,
@@ -57,12 +58,32 @@ _METRICS = (
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a table, as the log has it. ``path``: below the table's folder; ``modified``: ms since 1970."""
+    """A file of a table, as the log has it.
+
+    ``path``: below the table's folder; ``modified``: ms since 1970; ``rows``: those that are not deleted; ``deleted``: rows
+    that the file still has, marked as deleted; ``entry``: its ``add`` action, needed where a file has a deletion vector or
+    is to have one.
+    """
 
     path: str
     size: int
     modified: int
     rows: int
+    deleted: int = 0
+    entry: Mapping[str, Any] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Rows to be marked as deleted. ``rows``: their numbers in the file, from 0 and in any order."""
+
+    file: DataFile
+    rows: Sequence[int]
+
+    @property
+    def empties(self) -> bool:
+        """Whether the file has no row left."""
+        return len(self.rows) == self.file.rows
 
 
 @dataclass(frozen=True)
@@ -73,20 +94,37 @@ class RowCounts:
     updated: int
     deleted: int
 
+    @property
+    def total(self) -> int:
+        """How many rows come, change or go."""
+        return self.inserted + self.updated + self.deleted
+
 
 class FileRewrite:
-    """A transaction of one table that replaces ``files`` by new ones. Without a commit, the table does not change."""
+    """A transaction of one table that replaces ``files`` by new ones, and marks rows of others as deleted.
+
+    Without a commit, the table does not change.
+    """
 
     def __init__(
-        self, session: SparkSession, jvm: Any, delta_transaction: Any, log: Any, files: Sequence[DataFile]
+        self,
+        session: SparkSession,
+        jvm: Any,
+        delta_transaction: Any,
+        log: Any,
+        files: Sequence[DataFile],
+        marks: Sequence[Marks] = (),
     ) -> None:
         self._session = session
         self._jvm = jvm
         self._delta_transaction = delta_transaction
         self._log = log
         self._files = files
+        self._marks = marks
         self._started = time.monotonic()
         self._removed = [_action(jvm, file) for file in files]
+        self._marked = [_action(jvm, mark.file) for mark in marks]
+        self._mark_writer = MarkWriter(session, jvm, log, marks, self._marked)
 
     @property
     def rows(self) -> DataFrame:
@@ -98,18 +136,19 @@ class FileRewrite:
         )
 
     def commit(self, rows: DataFrame | None, counts: RowCounts, transaction: BatchTransaction) -> str | None:
-        """Write ``rows`` and commit them in place of the files.
+        """Write ``rows`` and commit them in place of the files, and of the rows that are marked as deleted.
 
         Args:
             rows: the table's columns, and ``_change_type`` for rows of the change feed; None where there are none.
 
         Returns:
             None where it is committed. Otherwise why not: the files written have another number of rows than the counts
-            say, or another commit conflicts with this one.
+            say, rows to be marked were deleted before, or another commit conflicts with this one.
         """
         written = [] if rows is None else items(self._delta_transaction.writeFiles(rows._jdf))  # noqa: SLF001
         added = added_files(written)
-        copied = sum(file.rows for file in self._files) - counts.updated - counts.deleted
+        marked = sum(len(mark.rows) for mark in self._marks)
+        copied = sum(file.rows for file in self._files) - (counts.updated + counts.deleted - marked)
         total = row_count(added)
         if total is None:
             return "a written file's number of rows is not known"
@@ -118,13 +157,16 @@ class FileRewrite:
         self._register_metrics(counts, copied, added, len(written) - len(added))
         now = int(time.time() * 1000)
         removed = [file.removeWithTimestamp(now, True) for file in self._removed]
+        vectors = self._mark_writer.write(now)
+        if vectors is None:
+            return "a row to be marked as deleted was deleted before"
         self._delta_transaction.updateSetTransaction(
             transaction.application, transaction.batch_id, java_class(self._jvm, OPTION).apply(now)
         )
         nothing = java_class(self._jvm, PYTHON_UTILS).toScalaMap({})
         try:
             self._delta_transaction.commitIfNeeded(
-                self._seq([*written, *removed]), self._operation(), nothing
+                self._seq([*written, *removed, *vectors]), self._operation(), nothing
             )
         except _CONFLICTS:
             return "another commit was in the way"
@@ -183,8 +225,10 @@ class FileRewrite:
 
     def _register_metrics(self, counts: RowCounts, copied: int, added: list[Any], change_files: int) -> None:
         milliseconds = int((time.monotonic() - self._started) * 1000)
+        gone = [*self._files, *(mark.file for mark in self._marks if mark.empties)]
+        changed = [mark for mark in self._marks if not mark.empties]
         values = {
-            "operationNumSourceRows": counts.inserted + counts.updated + counts.deleted,
+            "operationNumSourceRows": counts.total,
             "numTargetRowsInserted": counts.inserted,
             "numTargetRowsUpdated": counts.updated,
             "numTargetRowsMatchedUpdated": counts.updated,
@@ -192,10 +236,13 @@ class FileRewrite:
             "numTargetRowsMatchedDeleted": counts.deleted,
             "numTargetRowsCopied": copied,
             "numTargetBytesAdded": sum(int(file.size()) for file in added),
-            "numTargetBytesRemoved": sum(file.size for file in self._files),
+            "numTargetBytesRemoved": sum(file.size for file in gone),
             "numTargetFilesAdded": len(added),
-            "numTargetFilesRemoved": len(self._files),
+            "numTargetFilesRemoved": len(gone),
             "numTargetChangeFilesAdded": change_files,
+            "numTargetDeletionVectorsAdded": sum(mark.file.deleted == 0 for mark in changed),
+            "numTargetDeletionVectorsUpdated": sum(mark.file.deleted > 0 for mark in changed),
+            "numTargetDeletionVectorsRemoved": sum(file.deleted > 0 for file in gone),
             "executionTimeMs": milliseconds,
             "rewriteTimeMs": milliseconds,
         }
@@ -229,6 +276,7 @@ def file_rewrite(
     transaction: BatchTransaction,
     *,
     append: bool = False,
+    marks: Sequence[Marks] = (),
 ) -> Iterator[FileRewrite | str]:
     """Begin to replace some of a table's files; a text says why a merge has to do it instead.
 
@@ -236,10 +284,11 @@ def file_rewrite(
 
     Args:
         append: rows only come, whatever rows there are: others' rows are no conflict.
+        marks: rows of other files that are marked as deleted.
     """
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
     with _active(session, jvm, transaction):
-        yield _begin(session, jvm, table, version, files, transaction, append=append)
+        yield _begin(session, jvm, table, version, files, transaction, append=append, marks=marks)
 
 
 def _begin(
@@ -251,6 +300,7 @@ def _begin(
     transaction: BatchTransaction,
     *,
     append: bool,
+    marks: Sequence[Marks],
 ) -> FileRewrite | str:
     try:
         log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
@@ -262,11 +312,11 @@ def _begin(
         if started.readVersion() != version:
             return "the table has moved on since it was looked up"
         started.readTxn().addOne(transaction.application)
-        rewrite = FileRewrite(session, jvm, started, log, files)
+        rewrite = FileRewrite(session, jvm, started, log, files, marks)
         if not append:
             # As a MERGE does: rows that others add, or files that they remove, are conflicts.
             started.trackReadPredicates(rewrite._seq([]), False, True)  # noqa: SLF001
-            started.trackFilesRead(rewrite._seq(rewrite._removed))  # noqa: SLF001
+            started.trackFilesRead(rewrite._seq([*rewrite._removed, *rewrite._marked]))  # noqa: SLF001
         rewrite._operation()  # noqa: SLF001
         rewrite._write_operation(None)  # noqa: SLF001
     except (Py4JError, TypeError) as error:
@@ -296,7 +346,7 @@ def _active(session: SparkSession, jvm: Any, transaction: BatchTransaction) -> I
 
 
 def _action(jvm: Any, file: DataFile) -> Any:
-    fields = {
+    fields: Mapping[str, Any] = {
         "path": file.path,
         "partitionValues": {},
         "size": file.size,
@@ -304,4 +354,7 @@ def _action(jvm: Any, file: DataFile) -> Any:
         "dataChange": True,
         "stats": json.dumps({"numRecords": file.rows}),
     }
+    if file.entry is not None:
+        # What a deletion vector belongs to is known by the vector, too: the log takes no other for the same file.
+        fields = {**file.entry, "dataChange": True}
     return java_class(jvm, f"{DELTA}.actions.Action").fromJson(json.dumps({"add": fields}))

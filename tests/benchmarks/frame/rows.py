@@ -61,7 +61,7 @@ ROWS = (
         "AUTO CDC of type 1 and 2, neighbouring and spread keys, with and without deletion vectors",
         "the MERGE statements that guides teach",
         "not slower; flat with the table's size where keys are neighbours; deletion vectors no slower",
-        "Targets are made without deletion vectors. A table that has them is merged by Delta's MERGE, over the same decisions, not by rewriting known files on the fast path: it writes a fraction of the bytes and takes two to four times as long ([decision 0077](decisions/0077-known-changes-are-written-into-their-files.md)). The guides' MERGE got 120 to 4,200 rows wrong: it loses late events.",
+        "Targets are made without deletion vectors. In a table that has them, rows of large files are marked as deleted instead of written again, without a MERGE as well ([decision 0208](decisions/0208-rows-are-marked-where-a-table-has-deletion-vectors.md)). The guides' MERGE got 120 to 4,200 rows wrong: it loses late events.",
     ),
     Row(
         "views",

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
+from headwater_spark.auto_cdc.on_driver.numbered_scan import scan_numbered
 from headwater_spark.auto_cdc.on_driver.rows import is_plain, is_text, local_frame
 from headwater_spark.delta_writes.file_rewrite import DataFile
 
@@ -31,9 +32,12 @@ _SIMPLE_FEATURES = {
     "clustering",
     "domainMetadata",
 }
+# Deletes rows without moving the others: files are read without the rows that their vectors name.
+_VECTORS = "deletionVectors"
 _WRITER_WITH_FEATURES, _WRITER_WITHOUT = 7, 4
 # Paths that mean the same as they are and URL-encoded, below the table's folder.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*")
+_NO_PLAIN_PATH = "a file's path is not a plain one"
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class MatchingRows:
     """Rows of a table's version as Arrow, and their ``files``.
 
     ``file_of``: for each row the path of its file. ``obstacle``: why these files can't simply be replaced by others; None
-    where they can.
+    where they can. ``row_in_file``: for each row its number in its file; None where the table takes no deletion vectors.
     """
 
     version: int
@@ -50,6 +54,7 @@ class MatchingRows:
     files: Mapping[str, DataFile]
     obstacle: str | None
     has_change_feed: bool
+    row_in_file: Any = None
 
 
 def rows_about(
@@ -67,30 +72,36 @@ def rows_about(
     """
     log = _log(path)
     schema = schema or _schema(log)
-    matches = _matching_keys(log, schema, keys, key_rows)
+    matches = _matching_keys(path, log, schema, keys, key_rows)
     return None if isinstance(matches, str) else local_frame(spark, matches.rows, schema)
 
 
 def find_rows(path: Place, keys: Sequence[str], key_rows: Any, schema: StructType) -> MatchingRows | str:
     """The rows that ``rows_about`` returns, by file; or why Spark has to read them."""
-    return _matching_keys(_log(path), schema, keys, key_rows)
+    return _matching_keys(path, _log(path), schema, keys, key_rows)
 
 
 def keys_about(path: Place, keys: Sequence[str], key_rows: Any) -> Any:
     """The keys of the rows that ``rows_about`` returns, as Arrow; None where Spark has to read the table."""
     log = _log(path)
-    matches = _matching_keys(log, _schema(log), keys, key_rows, columns=keys)
+    matches = _matching_keys(path, log, _schema(log), keys, key_rows, columns=keys)
     return None if isinstance(matches, str) else matches.rows
 
 
 def is_plain_table(path: Place) -> bool:
     """Whether a table's features and columns let its rows move from file to file without anything else to update."""
     log = _log(path)
-    return (
-        log.protocol().min_reader_version == 1
-        and not log.metadata().partition_columns
-        and _obstacle(log) is None
-    )
+    return log.protocol().min_reader_version == 1 and _is_movable(log)
+
+
+def may_be_written_from_the_driver(path: Place) -> bool:
+    """As ``is_plain_table``, and also of tables whose only other feature is deletion vectors."""
+    log = _log(path)
+    return _unread_features(log) is None and _is_movable(log)
+
+
+def _is_movable(log: Any) -> bool:
+    return not log.metadata().partition_columns and _obstacle(log) is None
 
 
 def has_all_keys(path: Place, keys: Sequence[str], key_rows: Any) -> bool:
@@ -100,7 +111,7 @@ def has_all_keys(path: Place, keys: Sequence[str], key_rows: Any) -> bool:
     kinds = {field.name: field.dataType for field in schema.fields}
     if not all(isinstance(kinds.get(key), _SEARCHABLE) or is_text(kinds.get(key)) for key in keys):
         return False
-    matches = _matching_keys(log, schema, keys, key_rows, columns=keys)
+    matches = _matching_keys(path, log, schema, keys, key_rows, columns=keys)
     if isinstance(matches, str):
         return False
     wanted = key_rows.select(list(keys))
@@ -116,13 +127,27 @@ def _schema(log: Any) -> StructType:
     return StructType.fromJson(json.loads(log.schema().to_json()))
 
 
+def _unread_features(log: Any) -> str | None:
+    """Why a table's files can't be read here; None where they can."""
+    protocol = log.protocol()
+    features = set(protocol.reader_features or ())
+    if protocol.min_reader_version == 1 or features == {_VECTORS}:
+        return None
+    return f"the table has {', '.join(sorted(features - {_VECTORS})) or 'a feature that readers differ in'}"
+
+
 def _matching_keys(
-    log: Any, schema: StructType, keys: Sequence[str], key_rows: Any, columns: Sequence[str] | None = None
+    place: Place,
+    log: Any,
+    schema: StructType,
+    keys: Sequence[str],
+    key_rows: Any,
+    columns: Sequence[str] | None = None,
 ) -> MatchingRows | str:
     """Rows that may have the keys of ``key_rows``; only ``columns``, if they are named."""
-    if log.protocol().min_reader_version > 1:
-        features = sorted(log.protocol().reader_features or ())
-        return f"the table has {', '.join(features) or 'a feature that readers differ in'}"
+    unread = _unread_features(log)
+    if unread is not None:
+        return unread
     if log.metadata().partition_columns:
         return "the table is partitioned"
     if not is_plain(schema):
@@ -134,11 +159,13 @@ def _matching_keys(
     if not key_of or not searchable:
         return "no key is of a type that files are searched by"
     return _matching(
-        log, [(name, key_rows.column(key_of[name]).combine_chunks()) for name in searchable], columns
+        place, log, [(name, key_rows.column(key_of[name]).combine_chunks()) for name in searchable], columns
     )
 
 
-def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | None) -> MatchingRows | str:
+def _matching(
+    place: Place, log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | None
+) -> MatchingRows | str:
     """The rows that have one of the sought values in each of the columns, unless too many would have to be scanned."""
     import pyarrow as pa
     from pyarrow import compute
@@ -149,7 +176,7 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
     if actions.num_rows > _MANY_FILES:
         return f"the table has more than {_MANY_FILES} files"
     may_match = pa.array([True] * actions.num_rows)
-    known, condition = _dataset(log), None
+    form, condition = pa.schema(log.schema().to_arrow()), None
     for name, values in sought:
         low, high = compute.min_max(values).values()
         if f"min.{name}" in actions.column_names:
@@ -159,7 +186,7 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
             )
             out = compute.fill_null(compute.or_(below, above), False)
             may_match = compute.and_(may_match, compute.invert(out))
-        field, kind = compute.field(name), known.schema.field(name).type
+        field, kind = compute.field(name), form.field(name).type
         part = (field >= low.cast(kind)) & (field <= high.cast(kind)) & field.isin(values.cast(kind).unique())
         condition = part if condition is None else condition & part
     candidates = actions.filter(may_match)
@@ -168,6 +195,9 @@ def _matching(log: Any, sought: list[tuple[str, Any]], columns: Sequence[str] | 
         return "a file's number of rows is not known"
     if sum(counts) > MAX_SCANNED_ROWS or sum(candidates["size_bytes"].to_pylist()) > MAX_SCANNED_BYTES:
         return "too many rows share files with the batch's keys"
+    if _VECTORS in (log.protocol().reader_features or ()):
+        return _numbered(place, log, candidates, condition, [name for name, _ in sought], columns)
+    known = _dataset(log)
     names = None if columns is None else [name for name in known.schema.names if name in columns]
     rows = _without(known, set(actions["path"].to_pylist()) - set(candidates["path"].to_pylist()))
     return _scanned(log, rows.scanner(columns=names, filter=condition), candidates)
@@ -208,10 +238,31 @@ def _scanned(log: Any, scanner: Any, candidates: Any) -> MatchingRows:
     files = {path: data_files[path] for path in dict.fromkeys(file_of) if path in data_files}
     obstacle = _obstacle(log)
     if obstacle is None and not (len(files) == len(set(file_of)) and all(map(_PLAIN_PATH.fullmatch, files))):
-        obstacle = "a file's path is not a plain one"
-    feed = log.metadata().configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
+        obstacle = _NO_PLAIN_PATH
+    feed = _is_on(log, "delta.enableChangeDataFeed")
     table = pa.Table.from_batches(batches, scanner.projected_schema)
     return MatchingRows(log.version(), table, pa.array(file_of, pa.string()), files, obstacle, feed)
+
+
+def _numbered(
+    place: Place, log: Any, candidates: Any, condition: Any, sought: Sequence[str], columns: Sequence[str] | None
+) -> MatchingRows | str:  # fmt: skip
+    """As ``_scanned``, of a table that may have deletion vectors."""
+    import pyarrow as pa
+
+    if not all(map(_PLAIN_PATH.fullmatch, candidates["path"].to_pylist())):
+        return _NO_PLAIN_PATH
+    rows = scan_numbered(place, log, candidates, condition, sought, columns)
+    if isinstance(rows, str):
+        return rows
+    file_of, feed = pa.array(rows.file_of, pa.string()), _is_on(log, "delta.enableChangeDataFeed")
+    # A table may keep vectors and take no more of them.
+    numbers = rows.row_in_file if _is_on(log, "delta.enableDeletionVectors") else None
+    return MatchingRows(log.version(), rows.rows, file_of, rows.files, _obstacle(log), feed, numbers)
+
+
+def _is_on(log: Any, name: str) -> bool:
+    return str(log.metadata().configuration.get(name, "false")).lower() == "true"
 
 
 def _obstacle(log: Any) -> str | None:
@@ -220,7 +271,7 @@ def _obstacle(log: Any) -> str | None:
     if protocol.min_writer_version < _WRITER_WITH_FEATURES:
         if protocol.min_writer_version > _WRITER_WITHOUT:
             return f"the table needs writers of version {protocol.min_writer_version}"
-    elif features := set(protocol.writer_features or ()) - _SIMPLE_FEATURES:
+    elif features := set(protocol.writer_features or ()) - {*_SIMPLE_FEATURES, _VECTORS}:
         return f"the table has {', '.join(sorted(features))}"
     fields = json.loads(log.schema().to_json())["fields"]
     if all(set(field.get("metadata", {})) <= {"comment"} for field in fields):

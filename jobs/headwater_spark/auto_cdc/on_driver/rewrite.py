@@ -1,14 +1,14 @@
-"""Rewrites the files of changed rows, without a MERGE that would search for them.
+"""Rewrites the files of changed rows, or marks the rows as deleted, without a MERGE that would search for them.
 
 It needs a small batch, and the target's rows about the batch's keys on the driver. Where these are missing or have changed
 since, nothing is written, and a MERGE has to do it.
 
-Decision 0077.
+Decision 0077, decision 0208.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,13 @@ from pyspark.sql.types import BooleanType, StringType, StructType
 from headwater_spark.auto_cdc.change_columns import OWN
 from headwater_spark.auto_cdc.on_driver.events import is_comparable
 from headwater_spark.auto_cdc.on_driver.look_up import MatchingRows
+from headwater_spark.auto_cdc.on_driver.marking import split_files
 from headwater_spark.auto_cdc.on_driver.rows import arrow_form, local_frame
 from headwater_spark.auto_cdc.on_driver.verdict import engine
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import REMOVED
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, RowCounts, file_rewrite
+from headwater_spark.delta_writes.file_rewrite import CHANGE_TYPE, Marks, RowCounts, file_rewrite
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import stored_schema
 
@@ -33,17 +34,30 @@ _IS_DELETED = f"{OWN}goes"
 
 @dataclass(frozen=True)
 class _Changes:
-    """Changes of a table's rows as Arrow with the table's columns; ``before``: what the updated rows were."""
+    """Changes of a table's rows as Arrow with the table's columns; ``before``: what the updated rows were.
+
+    ``file_of_updated``: for each updated row its file. ``changed``: by file, the numbers of the rows that are updated or
+    deleted; where the table takes no deletion vectors, they are all -1.
+    """
 
     inserted: Any
     updated: Any
     before: Any
     deleted: Any
-    files: Sequence[str]
+    file_of_updated: Any
+    changed: Mapping[str, Sequence[int]]
 
     @property
     def counts(self) -> RowCounts:
         return RowCounts(self.inserted.num_rows, self.updated.num_rows, self.deleted.num_rows)
+
+    def new_rows(self, marked: Collection[str]) -> Any:
+        """The rows that come into files of their own; ``marked``: the files in which updated rows are marked as deleted."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        moves = compute.is_in(self.file_of_updated, pa.array(sorted(marked), pa.string()))
+        return pa.concat_tables([self.inserted, self.updated.filter(moves)])
 
 
 def rewrite(
@@ -56,7 +70,7 @@ def rewrite(
     """Write changes into a target, in one commit; only where ``reason_against`` returned None.
 
     Args:
-        found: the target's rows about the batch's keys.
+        matches: the target's rows about the batch's keys.
         changes: Arrow rows with all of the target's columns; where ``__hw_removed`` is true, the row is deleted.
         identity: the columns that identify a row.
 
@@ -67,13 +81,19 @@ def rewrite(
     split = _split(matches, changes, identity, schema)
     if isinstance(split, str):
         return split
-    spark = target.rows.sparkSession
-    files = [matches.files[path] for path in split.files]
+    touched = {path: matches.files[path] for path in split.changed}
+    files, marks = list(touched.values()), list[Marks]()
+    if matches.row_in_file is not None:
+        files, marks = split_files(touched, split.changed, split.counts.total)
     transaction = transaction.with_metadata(**engine(None))
-    with file_rewrite(spark, target.path, matches.version, files, transaction) as opened:
+    spark = target.rows.sparkSession
+    with file_rewrite(spark, target.path, matches.version, files, transaction, marks=marks) as opened:
         if isinstance(opened, str):
             return opened
-        rows = _added(spark, split, schema, has_change_feed=matches.has_change_feed and bool(files))
+        new, has_change_feed = split.new_rows({mark.file.path for mark in marks}), matches.has_change_feed and bool(touched)  # fmt: skip
+        if not files and not has_change_feed and new.num_rows == 0:
+            return opened.commit(None, split.counts, transaction)
+        rows = _added(spark, new, split, schema, has_change_feed=has_change_feed)
         if files:
             rewritten = _rewritten(opened.rows, split, identity, schema)
             rows = rewritten.select(*map(quoted, rows.columns)).unionByName(rows)
@@ -133,11 +153,23 @@ def _split(
         new.take(updated["new"]),
         old.take(updated["old"]),
         old.take(deleted["old"]),
-        matches.file_of.take(matched["old"].combine_chunks()).unique().to_pylist(),
+        matches.file_of.take(updated["old"].combine_chunks()),
+        _by_file(matches, matched["old"].combine_chunks()),
     )
 
 
-def _added(spark: SparkSession, split: _Changes, schema: StructType, *, has_change_feed: bool) -> DataFrame:
+def _by_file(matches: MatchingRows, rows: Any) -> dict[str, list[int]]:
+    """The files of rows, with the rows' numbers in them."""
+    numbers = [-1] * len(rows) if matches.row_in_file is None else matches.row_in_file.take(rows).to_pylist()
+    by_file: dict[str, list[int]] = {}
+    for path, number in zip(matches.file_of.take(rows).to_pylist(), numbers, strict=True):
+        by_file.setdefault(path, []).append(number)
+    return by_file
+
+
+def _added(
+    spark: SparkSession, new: Any, split: _Changes, schema: StructType, *, has_change_feed: bool
+) -> DataFrame:
     """The rows that are in no file yet: new ones, and those for the change feed.
 
     ``has_change_feed``: whether to write rows for the change feed; a commit that only adds files needs none.
@@ -146,9 +178,9 @@ def _added(spark: SparkSession, split: _Changes, schema: StructType, *, has_chan
 
     # All columns are nullable: otherwise Spark would optimize Delta's checks for NOT NULL away.
     if not has_change_feed:
-        return local_frame(spark, split.inserted, stored_schema(schema))
+        return local_frame(spark, new, stored_schema(schema))
     parts = [
-        (split.inserted, None),
+        (new, None),
         (split.inserted, "insert"),
         (split.before, "update_preimage"),
         (split.updated, "update_postimage"),

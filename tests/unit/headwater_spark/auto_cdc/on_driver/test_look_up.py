@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -10,20 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import types as T
+from tests.delta_vectors import enable_vectors, inline, with_vector
 
 from headwater.delta_log.commits import commit_file
-from headwater_spark.auto_cdc.on_driver import look_up
+from headwater.delta_log.deletion_vectors import serialized
+from headwater_spark.auto_cdc.on_driver import look_up, numbered_scan
 from headwater_spark.auto_cdc.on_driver.look_up import (
     MatchingRows,
     find_rows,
     has_all_keys,
     is_plain_table,
     keys_about,
+    may_be_written_from_the_driver,
 )
 
 SCHEMA = T.StructType(
@@ -89,6 +93,70 @@ def test_no_row_is_missed(
         assert tuple(row.values()) in by_file[file]
     assert has_all_keys(path, ("key", "part"), sought(*keys)) == ({row[:2] for row in wanted} == set(keys))
     assert keys_about(path, ("key", "part"), sought(*keys)).column_names == ["key", "part"]
+
+
+DELETED = st.lists(st.sets(st.integers(0, 4)), min_size=3, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=st.lists(ROWS, min_size=1, max_size=3), keys=KEYS, deleted=DELETED)
+def test_deleted_rows_are_left_out(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[list[Row]],
+    keys: list[tuple[int, str]],
+    deleted: list[set[int]],
+):
+    """In a table with deletion vectors the rows of the keys are found that are not deleted, whatever row group they are in,
+    each with its number in its file; and each file says how many rows it has left.
+    """
+    path = tmp_path_factory.mktemp("t") / "t"
+    written(path, *files, writer_properties=WriterProperties(max_row_group_size=2))
+    gone = [{n for n in rows if n < len(file)} for file, rows in zip(files, deleted, strict=False)]
+    for version, rows in enumerate(gone):
+        if rows:
+            with_vector(path, version, inline(serialized(sorted(rows)), len(rows)))
+    enable_vectors(path)
+    found = find(path, *keys)
+    rows = rows_of(found)
+    left = [
+        row for file, rows in zip(files, gone, strict=True) for n, row in enumerate(file) if n not in rows
+    ]
+    wanted = {row for row in left if row[:2] in keys}
+    assert wanted <= rows <= set(left)
+    assert isinstance(found, MatchingRows)
+    in_file = {
+        name: [tuple(r.values()) for r in parquet.read_table(path / name).to_pylist()] for name in found.files
+    }
+    places = list(zip(found.file_of.to_pylist(), found.row_in_file.to_pylist(), strict=True))
+    assert len(set(places)) == len(places)
+    times = Counter(tuple(row.values()) for row in found.rows.to_pylist())
+    assert {row: times[row] for row in wanted} == {row: left.count(row) for row in wanted}
+    for row, (file, number) in zip(found.rows.to_pylist(), places, strict=True):
+        assert in_file[file][number] == tuple(row.values())
+    for name, file in found.files.items():
+        assert file.rows + file.deleted == len(in_file[name])
+        assert file.entry is not None
+        assert file.deleted == (file.entry.get("deletionVector") or {}).get("cardinality", 0)
+    assert has_all_keys(path, ("key", "part"), sought(*keys)) == ({row[:2] for row in wanted} == set(keys))
+    assert keys_about(path, ("key", "part"), sought(*keys)).column_names == ["key", "part"]
+
+
+def test_vectors_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A vector that does not fit its file, or a file that the log does not lead back to, is Spark's to read; rows are numbered
+    only where the table takes new vectors.
+    """
+    path = written(tmp_path / "t", [(1, "a", 1), (2, "a", 1)], [(1, "b", 1)])
+    vector = inline(serialized([0]), 1)
+    with_vector(path, 0, vector)
+    found = find(path, (1, "a"), (2, "a"), (1, "b"))
+    assert rows_of(found) == {(2, "a", 1), (1, "b", 1)}
+    assert isinstance(found, MatchingRows)
+    assert found.row_in_file is None
+    with_vector(path, 0, {**vector, "cardinality": 2})
+    assert find(path, (1, "a")) == "a deletion vector is not of a kind that is read here"
+    with_vector(path, 0, vector)
+    monkeypatch.setattr(numbered_scan, "file_entries", lambda *_: {})
+    assert find(path, (1, "a")) == "the log does not show a file's entry"
 
 
 def test_files_without_the_keys_are_not_read(tmp_path: Path):
@@ -166,13 +234,16 @@ def column(metadata: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
 
 
 VECTORS = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+MORE = ["deletionVectors", "v2Checkpoint"]
 SIMPLE = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "clustering", "domainMetadata"]
 
 
 @pytest.mark.parametrize(
     ("change", "reason", "obstacle"),
     [
-        (VECTORS, "the table has deletionVectors", "the table has deletionVectors"),
+        (VECTORS, None, None),
+        (protocol(3, 7, readerFeatures=MORE, writerFeatures=MORE), "the table has v2Checkpoint", "the table has v2Checkpoint"),
+        (protocol(3, 7, readerFeatures=[], writerFeatures=[]), "the table has a feature that readers differ in", None),
         (protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"]), None, "the table has rowTracking"),
         (protocol(1, 7, writerFeatures=SIMPLE), None, None),
         (protocol(1, 4), None, None),
@@ -195,7 +266,9 @@ def test_features_of_tables(
         assert isinstance(found, MatchingRows)
         assert found.obstacle == obstacle
         assert rows_of(found) == {(1, "a", 1)}
-    assert is_plain_table(path) == (obstacle is None)
+    assert may_be_written_from_the_driver(path) == (obstacle is None and reason is None)
+    # A view's files are not looked through for vectors.
+    assert is_plain_table(path) == (obstacle is None and reason is None and change is not VECTORS)
 
 
 def test_tables_that_spark_reads(tmp_path: Path):

@@ -53,11 +53,15 @@ KEYS = st.tuples(st.integers(0, 3), st.sampled_from(["a", "é"]))
 @given(
     old=st.dictionaries(KEYS, st.integers(0, 5), max_size=6),
     changes=st.dictionaries(KEYS, st.one_of(st.none(), st.integers(6, 9)), min_size=1, max_size=6),
+    marked=st.sets(st.integers(0, 3)),
 )
-def test_what_changes(old: dict[Key, int], changes: dict[Key, int | None]):
-    """Applied to the rows, the parts give what the changes say; only files that have a changed row are rewritten."""
+def test_what_changes(old: dict[Key, int], changes: dict[Key, int | None], marked: set[int]):
+    """Applied to the rows, the parts give what the changes say; only files that have a changed row are touched, and of these
+    the rows that change are known by their numbers.
+    """
     files = [f"f{key[0]}" for key in old]
-    split = _split(matching(in_arrow(old), files), changes_of(changes), IDENTITY, SCHEMA)
+    matches = replace(matching(in_arrow(old), files), row_in_file=pa.array(range(100, 100 + len(old)), pa.int64()))  # fmt: skip
+    split = _split(matches, changes_of(changes), IDENTITY, SCHEMA)
     assert isinstance(split, _Changes)
     known = {key: v for key, v in changes.items() if key in old}
     assert as_dict(split.inserted) == {
@@ -67,8 +71,13 @@ def test_what_changes(old: dict[Key, int], changes: dict[Key, int | None]):
     assert as_dict(split.before) == {key: old[key] for key, v in known.items() if v is not None}
     assert as_dict(split.deleted) == {key: old[key] for key, v in known.items() if v is None}
     assert split.before["key"].to_pylist() == split.updated["key"].to_pylist()
-    assert set(split.files) == {f"f{key[0]}" for key in known}
-    assert len(split.files) == len(set(split.files))
+    rows = list(old)
+    for file, numbers in split.changed.items():
+        assert sorted(rows[n - 100] for n in numbers) == sorted(key for key in known if f"f{key[0]}" == file)
+    assert set(split.changed) == {f"f{key[0]}" for key in known}
+    # A row whose old self is marked as deleted comes into a new file; one in a file that is written again does not.
+    new = {key: v for key, v in changes.items() if v is not None and (key not in old or key[0] in marked)}
+    assert as_dict(split.new_rows({f"f{number}" for number in marked})) == new
     assert split.counts == RowCounts(split.inserted.num_rows, split.updated.num_rows, split.deleted.num_rows)
 
 
