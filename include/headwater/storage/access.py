@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 # One spelling for each store, everywhere: Spark, delta-rs and obstore all know these.
 SCHEMES = ("s3", "gs", "abfss")
-_SEVERAL_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+# Longer than a server takes to start again. Pauses are drawn, and each lies between the first and a multiple of the one before it:
+# with the client's own settings, eight tries were over after two seconds.
+_SEVERAL_TIMES = {
+    "max_retries": 100,
+    "retry_timeout": timedelta(seconds=45),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=250),
+        "max_backoff": timedelta(seconds=5),
+        "base": 3,
+    },
+}
 # A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
 _QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 # Of one request.
