@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from headwater.runtime.java import java_environment
 from headwater.runtime.masters import PYTHON, is_local
-from headwater.runtime.object_store import needs_s3
+from headwater.runtime.object_store import needs_azure, needs_s3
 from headwater.runtime.shared_classes import make_after_exit
 from headwater.runtime.submit import command_line_conf, redaction, submit_conf
 from headwater_spark.java_classes import keep_classes_of_pyspark
-from headwater_spark.object_store import refuse_unsafe_session
+from headwater_spark.object_store import refuse_unsafe_session, use_azure_login
 
 # Settings that a running session can still take, and that every update needs.
 _RUNTIME_DEFAULTS = {
@@ -62,6 +62,8 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     keep_classes_of_pyspark(session._jvm)  # noqa: SLF001 - the connection has no public face in a session
     if needs_s3(user_conf):
         refuse_unsafe_session(session)
+    if needs_azure(user_conf):
+        use_azure_login(session)
     class_path = session.conf.get("spark.driver.extraClassPath", "")
     if class_path and is_local(session.sparkContext.master or ""):
         make_after_exit(class_path)

@@ -13,7 +13,7 @@ _REGION = r"^[A-Za-z0-9-]{1,64}$"
 
 
 class ObjectStoreSpec(Strict):
-    """How ``s3://`` is reached; what is left out comes from the environment of AWS's own tools.
+    """How ``s3://`` is reached, or ``abfss://`` where roots lie there; what is left out comes from the environment of AWS's own tools.
 
     ``endpoint``: the URL of another server than Amazon's. ``path_style``: the bucket stands in the path; so by default where
     there is an endpoint. ``sources``: files are read there though no text of the pipeline shows an address.

@@ -26,8 +26,10 @@ from headwater.leases.conditional_store import StoredObject
 from headwater.leases.lease import Holder, Lease, update_lease
 from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
+from headwater.runtime.conditions import UnsupportedStore
 from headwater.runtime.masters import python_settings
-from headwater.runtime.object_store import session_conf, unsupported
+from headwater.runtime.object_store import SUPPORTED, scheme_of, session_conf, unsupported
+from headwater.storage import azure
 from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_url, place_of
@@ -100,8 +102,10 @@ class PipelineProject:
 
     @property
     def object_store(self) -> ObjectStore:
-        """How ``s3://`` is reached: by the spec's ``object_store``, else by the login, else by the environment."""
-        return object_store("s3", self.spec.object_store.model_dump(), self.environment, login=self.login)
+        """How the store of the roots is reached, or ``s3://``: by the spec's ``object_store``, else by the login, else by the environment."""
+        schemes = [scheme_of(root) for root in (self.storage, self.warehouse)]
+        scheme = next(filter(None, schemes), "s3")
+        return object_store(scheme, self.spec.object_store.model_dump(), self.environment, login=self.login)
 
     def login_variables(self) -> dict[str, str]:
         """The login as variables for the environment of a driver, and for nothing that can be read; empty where there is none."""
@@ -278,7 +282,10 @@ def open_project(
     chosen_storage = storage or environment.get("HEADWATER_STORAGE") or from_spec or ".headwater/storage"
     chosen_warehouse = warehouse or environment.get("HEADWATER_WAREHOUSE") or ".headwater/warehouse"
     login = login_of(spec.airflow.store_connection)
-    reached = object_store("s3", spec.object_store.model_dump(), environment, login=login)
+
+    def reached(scheme: str) -> ObjectStore:
+        return object_store(scheme, spec.object_store.model_dump(), environment, login=login)
+
     project = PipelineProject(
         root,
         spec_file,
@@ -289,12 +296,7 @@ def open_project(
         environment,
         login,
     )
-    if spec.lease is not None and isinstance(project.storage, ObjectPath):
-        raise InvalidSpec(
-            "`lease` has nothing to add where storage lies on an object store: the lease lies there already.",
-            where=spec_file,
-            remedy="Take `lease` out.",
-        )
+    _check_roots(project)
     if not alone:
         # Two checkouts beside each other, each with its storage inside, share nothing.
         refuse_shared_id(
@@ -314,16 +316,39 @@ def _from_folder(root: Path, storage: str) -> str | Path:
     return storage if is_url(storage) else root / local_path(storage)
 
 
-def _root(chosen: str | Place, store: ObjectStore) -> Place:
+def _check_roots(project: PipelineProject) -> None:
+    """Raise UnsupportedStore or InvalidSpec where the spec does not fit the stores of the roots."""
+    if project.spec.lease is not None and isinstance(project.storage, ObjectPath):
+        raise InvalidSpec(
+            "`lease` has nothing to add where storage lies on an object store: the lease lies there already.",
+            where=project.spec_file,
+            remedy="Take `lease` out.",
+        )
+    schemes = {scheme_of(root) for root in (project.storage, project.warehouse)} - {""}
+    if len(schemes) > 1:
+        raise UnsupportedStore(
+            "Storage and warehouse lie in stores of two kinds.",
+            where=project.spec_file,
+            remedy="Put both into one kind of store, or one of them into a folder.",
+        )
+    if azure.SCHEME in schemes and project.spec.airflow.store_connection is not None:
+        raise InvalidSpec(
+            "`store_connection` is for s3://, and storage or warehouse lies in abfss://.",
+            where=project.spec_file,
+            remedy="Take it out, and give Airflow's services the variables of Azure (docs/object-stores.md).",
+        )
+
+
+def _root(chosen: str | Place, reached: Callable[[str], ObjectStore]) -> Place:
     """Storage or warehouse as they were chosen; raises UsageError where it can be neither a folder nor a place on a store."""
     if isinstance(chosen, ObjectPath):
         return chosen
     if not is_url(str(chosen)):
         return _resolved(chosen)
-    place = place_of(str(chosen), store=store)
-    if not str(chosen).startswith("s3://"):
-        raise unsupported(str(chosen).partition("://")[0])
-    return place
+    scheme = str(chosen).partition("://")[0]
+    if scheme not in SUPPORTED:
+        raise unsupported(scheme)
+    return place_of(str(chosen), store=reached(scheme))
 
 
 def _named(folder: str | Path) -> Path:
@@ -355,6 +380,6 @@ def local_path(value: str | Path) -> Path:
     if url.scheme and "://" in text:
         raise UsageError(
             f"{text!r} is not a local folder.",
-            remedy="Give a path, or s3://bucket/folder for storage and warehouse.",
+            remedy="Give a path, or s3://bucket/folder (abfss://container@account.dfs.core.windows.net/folder) for storage and warehouse.",
         )
     return Path(text)

@@ -65,7 +65,12 @@ _S3 = (
         )
     ),
 )
-GROUPS = {"spark": _SPARK, "s3": _S3, "kafka_broker": _KAFKA_BROKER}
+# Hadoop's client of Azure, and what of its libraries Spark does not bring.
+_ABFSS = (
+    Coordinate("org.apache.hadoop", "hadoop-azure", "3.5.0"),
+    Coordinate("org.hdrhistogram", "HdrHistogram", "2.1.12"),
+)
+GROUPS = {"spark": _SPARK, "s3": _S3, "abfss": _ABFSS, "kafka_broker": _KAFKA_BROKER}
 
 
 def ensure_jars(group: str) -> list[Path]:
@@ -73,7 +78,7 @@ def ensure_jars(group: str) -> list[Path]:
 
     Args:
         group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres), ``s3`` (Hadoop's client of S3) or
-            ``kafka_broker``.
+            ``abfss`` (that of Azure) or ``kafka_broker``.
 
     Raises:
         JarsUnavailable: if they are not in the cache and could not be fetched.

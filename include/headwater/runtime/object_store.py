@@ -1,6 +1,6 @@
 """Settings of a Spark session whose storage, warehouse or sources lie in an object store.
 
-Decision 0186, decision 0193.
+Decision 0186, decision 0193, decision 0212.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 from headwater.runtime.conditions import UnsafeStoreSetting, UnsupportedStore
-from headwater.runtime.own_classes import CHECKPOINT_MANAGER, LOG_STORE
+from headwater.runtime.own_classes import CHECKPOINT_MANAGER, LOG_STORE, PLAIN_AZURE
+from headwater.storage import azure
 from headwater.storage.access import ObjectStore
 
+# In these, storage and warehouse can lie.
+SUPPORTED = ("s3", azure.SCHEME)
 _HADOOP = "spark.hadoop."
 FILE_SYSTEM = f"{_HADOOP}fs.s3.impl"
+AZURE_FILE_SYSTEM = f"{_HADOOP}fs.abfss.impl"
+_AZURE = "org.apache.hadoop.fs.azurebfs"
 _CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 # Each makes a plain create of S3A an overwrite that looks at nothing, or takes conditional puts away.
 _FLAGS = re.compile(r"fs\.s3a(?:\.bucket\.[^.].*?)?\.performance\.flags")
@@ -24,14 +29,14 @@ _OF_ALL_SCHEMES = "spark.delta.logStore.class"
 
 
 def store_settings(store: ObjectStore) -> dict[str, str]:
-    """What a session needs to read and write below a store, without credentials: those are found by S3A's own chain.
+    """What a session needs to read and write below a store, without credentials: those are found by the driver.
 
     Raises:
         UnsupportedStore: where Headwater has no exclusive writers for the scheme.
     """
-    if store.scheme != "s3":
-        raise unsupported(store.scheme)
-    settings = _exclusive()
+    settings = _exclusive(store)
+    if store.scheme == azure.SCHEME:
+        return settings | _azure_server(store)
     if store.later is not None:  # its login is in the environment of the driver, which sets the rest
         return settings
     settings[f"{_HADOOP}fs.s3a.path.style.access"] = str(store.path_style).lower()
@@ -44,6 +49,24 @@ def store_settings(store: ObjectStore) -> dict[str, str]:
     return settings
 
 
+def _azure_server(store: ObjectStore) -> dict[str, str]:
+    """Azure's own account has a hierarchy, as the client expects; a server of one's own is an emulator, which has none."""
+    channel = {
+        f"{_HADOOP}fs.azure.ssl.channel.mode": "Default_JSSE"
+    }  # the other one needs a library for each platform
+    if store.endpoint is None:
+        return channel
+    settings = {
+        "abfs.endpoint": store.endpoint.partition("://")[2],
+        "always.use.https": str(store.encrypted).lower(),
+        "account.hns.enabled": "false",
+        "fns.account.service.type": "BLOB",
+    }
+    if not store.encrypted:
+        settings["networking.library"] = "JDK_HTTP_URL_CONNECTION"  # the other one starts with TLS only
+    return channel | {f"{_HADOOP}fs.azure.{name}": value for name, value in settings.items()}
+
+
 def session_conf(
     roots: Iterable[object], store: ObjectStore, user_conf: Mapping[str, str], *, sources: bool = False
 ) -> dict[str, str]:
@@ -51,18 +74,23 @@ def session_conf(
 
     Args:
         roots: storage and warehouse.
-        store: how ``s3://`` is reached.
+        store: how ``s3://`` is reached, or ``abfss://`` where roots lie there.
         user_conf: the ``spark`` section of ``pipeline.yml``.
         sources: sources lie there, whatever the roots do.
 
     Raises:
         UnsafeStoreSetting: the user's would let two writers overwrite each other.
-        UnsupportedStore: a root lies in a store without exclusive writers.
+        UnsupportedStore: a root lies in a store without exclusive writers, or what is read is in another kind of store.
     """
     schemes = {scheme_of(root) for root in roots} - {""}
-    for scheme in sorted(schemes - {"s3"}):
+    for scheme in sorted(schemes - {store.scheme}):
         raise unsupported(scheme)
-    ours = _exclusive()
+    if sources and store.scheme != "s3":
+        raise UnsupportedStore(
+            "Sources can't lie in s3:// where storage and warehouse lie in abfss://.",
+            remedy="Copy the files into a folder, or keep storage and warehouse in s3://.",
+        )
+    ours = _exclusive(store)
     others = [name for name, value in user_conf.items() if value != ours.get(name, value)]
     if not schemes and (not sources or others):
         return dict(user_conf)  # who names another client of S3 has brought its jars, too
@@ -87,6 +115,11 @@ def needs_s3(conf: Mapping[str, str]) -> bool:
     return FILE_SYSTEM in conf
 
 
+def needs_azure(conf: Mapping[str, str]) -> bool:
+    """Whether a session with these settings has its roots in ``abfss://``, and needs the jars for it."""
+    return AZURE_FILE_SYSTEM in conf
+
+
 def refuse_unsafe(hadoop_conf: Mapping[str, str], where: str) -> None:
     """Raise UnsafeStoreSetting where Hadoop's settings would let two writers overwrite each other.
 
@@ -108,12 +141,24 @@ def unsupported(scheme: str) -> UnsupportedStore:
     """The error of a root in a store that Headwater can't write to."""
     return UnsupportedStore(
         f"Tables and checkpoints can't lie in {scheme}://.",
-        remedy="Put storage and warehouse into a folder or into s3://. Without a writer that never overwrites, two updates could "
-        "lose each other's commits.",
+        remedy="Put storage and warehouse into a folder, or both into one of s3:// and abfss://. Without a writer that never "
+        "overwrites, two updates could lose each other's commits.",
     )
 
 
-def _exclusive() -> dict[str, str]:
+def _exclusive(store: ObjectStore) -> dict[str, str]:
+    """The classes that write to a store; raises UnsupportedStore where there are none."""
+    if store.scheme == azure.SCHEME:
+        # A rename there fails where the new name is taken, and the store decides that: Delta's commits and Spark's checkpoints go by it.
+        plain = not store.encrypted
+        return {
+            AZURE_FILE_SYSTEM: f"{_AZURE}.{'' if plain else 'Secure'}AzureBlobFileSystem",
+            f"{_HADOOP}fs.AbstractFileSystem.abfss.impl": PLAIN_AZURE if plain else f"{_AZURE}.Abfss",
+            "spark.delta.logStore.abfss.impl": "io.delta.storage.AzureLogStore",
+            _CHECKPOINTS: CHECKPOINT_MANAGER,
+        }
+    if store.scheme != "s3":
+        raise unsupported(store.scheme)
     return {
         FILE_SYSTEM: "org.apache.hadoop.fs.s3a.S3AFileSystem",
         f"{_HADOOP}fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",

@@ -27,6 +27,8 @@ PACKAGED = Path(__file__).with_name("headwater.jar")
 PIN = PACKAGED.with_suffix(".jar.sha256")
 LOG_STORE = "headwater.store.ConditionalPutLogStore"
 CHECKPOINT_MANAGER = "headwater.store.ConditionalPutCheckpointFileManager"
+# ``abfss://`` without TLS, for emulators on loopback: Hadoop's own class for that has another scheme.
+PLAIN_AZURE = "headwater.store.PlainAzure"
 # The format of a stream's write. Delta's own sink computes a table's whole state for each batch.
 TABLE_SINK = "headwater.delta.TableSink"
 # Hadoop's classes for files start a process for each permission and each look whether something is a link.

@@ -13,7 +13,7 @@ from pathlib import Path
 from headwater.runtime.class_sharing import shareable, sharing_options
 from headwater.runtime.jars import ensure_jars
 from headwater.runtime.masters import is_local
-from headwater.runtime.object_store import needs_s3
+from headwater.runtime.object_store import needs_azure, needs_s3
 from headwater.runtime.own_classes import LOCAL_FILES, own_jar
 from headwater.runtime.secret_values import NAMES_OF_SECRETS, known_secrets, names_a_secret
 
@@ -62,7 +62,10 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
     Raises:
         JarsUnavailable, JarChecksumMismatch: where the jars could not be had.
     """
-    of_store = ensure_jars("s3") if needs_s3(user_conf) else ()
+    of_store = [
+        *(ensure_jars("s3") if needs_s3(user_conf) else ()),
+        *(ensure_jars("abfss") if needs_azure(user_conf) else ()),
+    ]
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -4,7 +4,7 @@ Each of the three finds credentials by the store's own default chain (environmen
 are in no argument, manifest, log or page. Where a login was looked up elsewhere (a connection of Airflow), its keys are in the
 memory of the process that uses them, and in the environment of the driver that it starts.
 
-Decision 0184, decision 0204.
+Decision 0184, decision 0204, decision 0212.
 """
 
 from __future__ import annotations
@@ -17,12 +17,24 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headwater.storage import azure
+
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
 # One spelling for each store, everywhere: Spark, delta-rs and obstore all know these.
 SCHEMES = ("s3", "gs", "abfss")
-_SEVERAL_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+# Longer than a server takes to start again. Pauses are drawn, and each lies between the first and a multiple of the one before it:
+# with the client's own settings, eight tries were over after two seconds.
+_SEVERAL_TIMES = {
+    "max_retries": 100,
+    "retry_timeout": timedelta(seconds=45),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=250),
+        "max_backoff": timedelta(seconds=5),
+        "base": 3,
+    },
+}
 # A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
 _QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 # Of one request.
@@ -68,6 +80,12 @@ class ObjectStore:
         """Whether requests go over TLS; an ``http://`` endpoint has to be written to get anything else."""
         return self.endpoint is None or not self.endpoint.startswith("http://")
 
+    def delta_options_of(self, bucket: str) -> dict[str, str]:
+        """As ``delta_options``, for a bucket."""
+        return (
+            azure.delta_options(self.endpoint, bucket) if self.scheme == azure.SCHEME else self.delta_options
+        )
+
     @property
     def delta_options(self) -> dict[str, str]:
         """``storage_options`` of delta-rs; without credentials where it finds them as we do. They are for a call, and for no text."""
@@ -100,16 +118,19 @@ def object_store(
         scheme: one of SCHEMES.
         declared: ``object_store`` of ``pipeline.yml`` as plain values: ``endpoint``, ``region``, ``path_style``.
         environment: what the spec does not say is taken from ``AWS_ENDPOINT_URL_S3``, ``AWS_ENDPOINT_URL``, ``AWS_REGION``
-            and ``AWS_DEFAULT_REGION``.
+            and ``AWS_DEFAULT_REGION``; of ``abfss``, the endpoint from ``AZURE_STORAGE_ENDPOINT``.
         login: looked up whenever the store is used, never before; it wins over the environment.
     """
     if login is not None and scheme == "s3":
         return ObjectStore(scheme, later=partial(_by_login, declared, environment, login))
     given = {key: value for key, value in (declared or {}).items() if value is not None}
+    if scheme == azure.SCHEME:
+        reached = azure.server(given.get("endpoint"), environment)
+        return ObjectStore(scheme, reached, path_style=reached is not None)
     if scheme != "s3":
         return ObjectStore(scheme, given.get("endpoint"), given.get("region"), bool(given.get("path_style")))
-    endpoint = given.get("endpoint") or _first(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    region = given.get("region") or _first(environment, "AWS_REGION", "AWS_DEFAULT_REGION")
+    endpoint = given.get("endpoint") or azure.first(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    region = given.get("region") or azure.first(environment, "AWS_REGION", "AWS_DEFAULT_REGION")
     # Servers with an address of their own seldom have a host name for each bucket.
     path_style = given.get("path_style", endpoint is not None)
     return ObjectStore(scheme, endpoint.rstrip("/") if endpoint else None, region, bool(path_style))
@@ -148,6 +169,9 @@ def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
         options["region"] = store.region or "us-east-1"
         options |= _credentials(store.keys)
         options |= {"endpoint": store.endpoint} if store.endpoint is not None else {}
+    if store.scheme == azure.SCHEME:
+        url = azure.blob_server(store.endpoint, bucket)
+        options |= {"endpoint": url} if url is not None else {}
     chosen: Client = from_url(f"{store.scheme}://{bucket}", **options)
     return chosen
 
@@ -167,7 +191,3 @@ def _profile() -> Any:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     return Boto3CredentialProvider()
-
-
-def _first(environment: Mapping[str, str], *names: str) -> str | None:
-    return next((environment[name] for name in names if environment.get(name)), None)

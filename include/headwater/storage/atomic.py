@@ -16,6 +16,8 @@ from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 _CONFLICTS = 6
+# Of no object. Azure refuses tags without quotation marks as such.
+_NO_TAG = '"none"'
 
 
 class _Undecided(Exception):
@@ -153,7 +155,7 @@ def refuse_without_conditions(folder: ObjectPath) -> None:
         if (
             first is None
             or create_text(probe, "2") is not None
-            or change_text(probe, "3", "none") is not None
+            or change_text(probe, "3", _NO_TAG) is not None
         ):
             raise StoreRefused(
                 "This store ignores conditional writes: what is there already was overwritten.",

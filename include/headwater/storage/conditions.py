@@ -10,6 +10,7 @@ from headwater.errors import HeadwaterError, UpdateFailed, UsageError
 
 # obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
 _DENIED = re.compile(r"status code: 40[13]\b")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 # A signature holds for some minutes.
 _WRONG_TIME = ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture")
@@ -56,7 +57,7 @@ def store_errors(place: object) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        if "NoSuchBucket" in str(error):
+        if any(code in str(error) for code in _NO_BUCKET):
             raise _refused("The bucket is not there.", place) from None
         raise
     except (o.PermissionDeniedError, o.UnauthenticatedError, PermissionError) as error:
@@ -77,7 +78,7 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
             where=place,
             remedy="Rename or remove it: empty names between slashes, `.` and `..` lead nowhere for Spark either.",
         )
-    if "NoSuchBucket" in text:
+    if any(code in text for code in _NO_BUCKET):
         return _refused("The bucket is not there.", place)
     if "169.254.169.254" in text:  # where obstore looks last: nothing else has any
         return _refused("No credentials were found.", place)

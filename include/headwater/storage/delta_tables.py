@@ -70,4 +70,6 @@ def append(place: Place, rows: Any, **how: Any) -> None:
 
 def delta_options(place: Place) -> dict[str, str] | None:
     """``storage_options`` for a place, None for a local one."""
-    return place.bucket.access.delta_options if isinstance(place, ObjectPath) else None
+    if not isinstance(place, ObjectPath):
+        return None
+    return place.bucket.access.delta_options_of(place.bucket.name)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headwater.storage import azure
 from headwater.storage.conditions import store_errors
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ def _listing(place: ObjectPath) -> Listing:
     import obstore
 
     listing = Listing(place.bucket, place.key)
+    if place.bucket.store.scheme == azure.SCHEME:
+        return _listed_at_once(place, listing)
     after: str | None = None
     with store_errors(place):
         while True:
@@ -155,6 +158,18 @@ def _listing(place: ObjectPath) -> Listing:
             listing.skipped.add(skipped)
             listing.note_folder(skipped)
             after = f"{skipped}0"  # the character behind "/": all below the folder sorts before it
+
+
+def _listed_at_once(place: ObjectPath, listing: Listing) -> Listing:
+    """As ``_listing`` where a listing can't begin behind a key: what is skipped comes along."""
+    import obstore
+
+    with store_errors(place):
+        for page in obstore.list(place.bucket.client, place.key or None, chunk_size=1000):
+            for folder in filter(None, (_noted(listing, meta) for meta in page)):
+                listing.skipped.add(folder)
+                listing.note_folder(folder)
+    return listing.without_marks()
 
 
 def _noted(listing: Listing, meta: Any) -> str | None:

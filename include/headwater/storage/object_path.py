@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from headwater.storage.access import ObjectStore, client
+from headwater.storage.azure_marks import is_marked, without_marks
 from headwater.storage.conditions import not_on_a_store, store_errors
 from headwater.storage.listing import Listed, current_look, known_children, known_object
 
@@ -194,6 +195,8 @@ class ObjectPath:
                 meta = obstore.head(self.bucket.client, self.key)
         except FileNotFoundError:
             return None
+        if meta["size"] == 0 and is_marked(self):
+            return None
         return Listed(int(meta["size"]), meta["last_modified"].timestamp(), meta["e_tag"])
 
     def _children(self) -> tuple[dict[str, Listed], set[str]]:
@@ -213,9 +216,12 @@ class ObjectPath:
             for meta in listed["objects"]
         }
         # Hadoop marks a folder by an object of its name with a slash, which is listed under the folder's own name.
-        children = (
-            {name: listed for name, listed in files.items() if name and "/" not in name},
-            {path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]} - {""},
+        children = without_marks(
+            self,
+            (
+                {name: listed for name, listed in files.items() if name and "/" not in name},
+                {path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]} - {""},
+            ),
         )
         look = current_look()
         if look is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote, unquote, urlparse
 
+from headwater.storage import azure
 from headwater.storage.access import SCHEMES, ObjectStore, object_store
 from headwater.storage.conditions import StoreRefused, not_on_a_store
 from headwater.storage.object_path import Bucket, ObjectPath
@@ -77,6 +78,8 @@ def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
     name, _, key = rest.partition("/")
     if not name or any(part in (".", "..") for part in key.split("/")):
         raise StoreRefused(f"{text!a} names no bucket.", remedy="Write s3://bucket/folder.")
+    if scheme == azure.SCHEME:
+        azure.account_of(name)
     fitting = (
         store
         if store is not None and store.scheme == scheme

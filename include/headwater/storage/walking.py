@@ -11,8 +11,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+from headwater.storage import azure
+from headwater.storage.azure_marks import is_marked
 from headwater.storage.object_path import ObjectPath, ObjectState
 from headwater.storage.place import Place, parts_below
 
@@ -65,11 +68,16 @@ def objects_below(folder: ObjectPath) -> Iterator[tuple[ObjectPath, ObjectState]
 
 
 def is_there_for_hadoop(folder: ObjectPath) -> bool:
-    """Whether anything lies below, Hadoop's marks of the folder and of others in it included: then it exists for Spark."""
+    """Whether anything lies below, Hadoop's marks of the folder and of others in it included: then it exists for Spark.
+
+    On Azure it may exist in any case: an account with a hierarchy has folders that no listing of objects shows.
+    """
     import obstore
 
     from headwater.storage.conditions import store_errors
 
+    if folder.bucket.store.scheme == azure.SCHEME:
+        return True
     with store_errors(folder):
         return any(len(page) for page in obstore.list(folder.bucket.client, folder.key, chunk_size=1))
 
@@ -82,7 +90,8 @@ def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=ignore_errors)
         return
-    remove_files(sorted((path for path, _ in objects_below(folder)), key=lambda path: len(path.parts)))
+    objects = sorted((path for path, _ in objects_below(folder)), key=lambda path: len(path.parts))
+    remove_files([*objects, folder] if is_marked(folder) else objects)
 
 
 def remove_files(files: Sequence[Place]) -> None:
@@ -99,9 +108,13 @@ def remove_files(files: Sequence[Place]) -> None:
 
     with store_errors(objects[0]):
         for start in range(0, len(objects), _A_REQUEST):
-            obstore.delete(
-                objects[0].bucket.client, [file.key for file in objects[start : start + _A_REQUEST]]
-            )
+            keys = [file.key for file in objects[start : start + _A_REQUEST]]
+            try:
+                obstore.delete(objects[0].bucket.client, keys)
+            except FileNotFoundError:  # Azure says so of each; S3 passes over what is not there
+                for key in keys:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(objects[0].bucket.client, key)
 
 
 def copy_file(source: Place, target: Place) -> None:

@@ -13,23 +13,28 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
 /**
  * Checkpoints on S3: a file that must be new (offsets, commits) has exactly one writer.
  *
- * <p>The setting is one for the whole session: a checkpoint on another file system is left to what Spark has for it.
+ * <p>The setting is one for the whole session: a checkpoint on another file system is left to what Spark has for it. On Azure that
+ * is a rename, which the store refuses where the name is taken; Hadoop's client only says that it failed, and Spark looks for the
+ * exception that means another writer.
  */
 public class ConditionalPutCheckpointFileManager extends FileSystemBasedCheckpointFileManager {
   private final CheckpointFileManager elsewhere;
+  private final boolean azure;
 
   /** As Spark makes it, by the name of its class. */
   public ConditionalPutCheckpointFileManager(Path path, Configuration configuration) {
     super(path, configuration);
     String scheme = fs().getUri().getScheme().toLowerCase(Locale.ROOT);
     boolean ours = scheme.equals("s3") || scheme.equals("s3a");
+    azure = scheme.equals("abfss");
     elsewhere = ours ? null : new FileContextBasedCheckpointFileManager(path, configuration);
   }
 
   @Override
   public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwrite) {
     if (elsewhere != null) {
-      return elsewhere.createAtomic(path, overwrite);
+      CheckpointFileManager.CancellableFSDataOutputStream renamed = elsewhere.createAtomic(path, overwrite);
+      return azure && !overwrite ? new Renaming(renamed, path) : renamed;
     }
     try {
       return overwrite ? new Overwriting(fs().create(path, true)) : new Creating(new ConditionalPut(fs(), path), path);
@@ -68,6 +73,37 @@ public class ConditionalPutCheckpointFileManager extends FileSystemBasedCheckpoi
         over = true;
         stream.abort();
       }
+    }
+  }
+
+  /** A file that must be new, and gets its name by a rename. */
+  private final class Renaming extends CheckpointFileManager.CancellableFSDataOutputStream {
+    private final CheckpointFileManager.CancellableFSDataOutputStream stream;
+    private final Path path;
+
+    Renaming(CheckpointFileManager.CancellableFSDataOutputStream stream, Path path) {
+      super(stream);
+      this.stream = stream;
+      this.path = path;
+    }
+
+    @Override
+    public void close() throws IOException {
+      try {
+        stream.close();
+      } catch (IOException failure) {
+        if (failure instanceof FileAlreadyExistsException || !elsewhere.exists(path)) {
+          throw failure;
+        }
+        FileAlreadyExistsException taken = new FileAlreadyExistsException(path.toString());
+        taken.initCause(failure);
+        throw taken;
+      }
+    }
+
+    @Override
+    public void cancel() {
+      stream.cancel();
     }
   }
 

@@ -85,12 +85,28 @@ def test_roots_on_an_object_store(folder: Path):
     assert project.state_folder.bucket.store == ObjectStore(
         "s3", "http://minio:9000", "eu-1", path_style=True
     )
-    for wrong in ("gs://bucket/state", "abfss://c@a.dfs.core.windows.net/x"):
-        with pytest.raises(UnsupportedStore):
-            opened(folder, storage=wrong)
+    with pytest.raises(UnsupportedStore):
+        opened(folder, storage="gs://bucket/state")
     with pytest.raises(UsageError, match="not a local folder"):
         opened(folder, storage="hdfs://name/state")
     assert opened(folder, storage=f"file://{folder}/a%20b").storage == folder / "a b"
+
+
+def test_roots_on_azure(folder: Path):
+    """Both roots are reached by the spec's server; a second kind of store beside it, and a connection for S3, are refused."""
+    address, azure = "abfss://lake@company.dfs.core.windows.net/state", ObjectStore("abfss")
+    on_azure = {"HEADWATER_STORAGE": address}
+    assert opened(folder, environment=on_azure).object_store == azure
+    assert opened(folder, environment={"HEADWATER_WAREHOUSE": address}).object_store == azure
+    with pytest.raises(UnsupportedStore, match="two kinds"):
+        opened(folder, environment={**on_azure, "HEADWATER_WAREHOUSE": "s3://bucket/warehouse"})
+    (folder / "pipeline.yml").write_text(f"{SPEC}object_store: {{endpoint: 'http://azurite:10000'}}\n")
+    project = opened(folder, environment=on_azure)
+    assert project.state_folder.bucket.store == project.object_store
+    assert project.object_store.endpoint == "http://azurite:10000"
+    (folder / "pipeline.yml").write_text(f"{SPEC}airflow: {{store_connection: my_s3}}\n")
+    with pytest.raises(InvalidSpec, match="store_connection"):
+        opened(folder, environment=on_azure)
 
 
 def test_parameters_win_over_configuration(folder: Path):

@@ -1,0 +1,112 @@
+"""Two JVMs write the same names on Azurite at once, by the classes that commits and checkpoints go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+from py4j import java_gateway
+from py4j.protocol import get_return_value
+from tests.azure.azurite import Azurite, address
+from tests.integration.test_writers_of_a_store_never_overwrite_each_other import (
+    REFUSALS,
+    at_once,
+    java,
+)
+
+from headwater.runtime.object_store import store_settings
+from headwater.storage.access import object_store
+from headwater.storage.azure import hadoop_login
+
+ROUNDS = 25
+ROOT = f"abfss://{address('races')}"
+
+
+class Writer:
+    """One JVM's log store and checkpoint manager, made by name as Delta and Spark make them."""
+
+    def __init__(self, gateway: Any, settings: dict[str, str], login: dict[str, str]) -> None:
+        self.jvm = gateway.jvm
+        self.conf = self.jvm.org.apache.hadoop.conf.Configuration()
+        for name, value in settings.items():
+            if name.startswith("spark.hadoop."):
+                self.conf.set(name.removeprefix("spark.hadoop."), value)
+        for name, value in login.items():
+            self.conf.set(name, value)
+        self.logs = self._made(gateway, settings["spark.delta.logStore.abfss.impl"], self.conf)
+        folder = self.path("record")
+        name = settings["spark.sql.streaming.checkpointFileManagerClass"]
+        self.checkpoints = self._made(gateway, name, folder, self.conf)
+        for parent in ("record", "commit"):
+            self.checkpoints.mkdirs(self.path(parent))
+
+    def _made(self, gateway: Any, name: str, *arguments: Any) -> Any:
+        values = gateway.new_array(self.jvm.java.lang.Object, len(arguments))
+        for index, argument in enumerate(arguments):
+            values[index] = argument
+        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        java_class = self.jvm.java.lang.Class.forName(name, True, loader)
+        return java_class.getConstructors()[0].newInstance(values)
+
+    def path(self, key: str) -> Any:
+        return self.jvm.org.apache.hadoop.fs.Path(f"{ROOT}/{key}")
+
+    def commit(self, key: str, text: str) -> None:
+        """One version of a Delta table."""
+        lines = self.jvm.java.util.ArrayList()
+        lines.add(text)
+        self.logs.write(self.path(key), lines.iterator(), False, self.conf)
+
+    def record(self, key: str, text: str) -> None:
+        """One batch of a checkpoint."""
+        stream = self.checkpoints.createAtomic(self.path(key), False)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+
+    def read(self, key: str) -> str:
+        """What is stored."""
+        return str(self.logs.read(self.path(key), self.conf).next())
+
+
+@pytest.fixture(scope="module")
+def writers(server: Azurite) -> Iterator[list[Writer]]:
+    """Two JVMs."""
+    server.make_container("races")
+    environment = server.environment()
+    settings = store_settings(object_store("abfss", {}, environment))
+    with pytest.MonkeyPatch.context() as patched, ExitStack() as machines:
+        # A session of this process has errors of every JVM translated by its own, which has other objects by the same names.
+        patched.setattr(java_gateway, "get_return_value", get_return_value)
+        login = hadoop_login(environment)
+        yield [Writer(machines.enter_context(java(settings)), settings, login) for _ in range(2)]
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_one_of_two_writers_wins_each_name(writers: list[Writer], kind: str):
+    """Also where both write the same bytes; the winner's content stays, and the next writer is refused as well."""
+    for number in range(ROUNDS):
+        key = f"{kind}/{number:020}.json"
+        texts = ["the same"] * 2 if number % 2 else ["of the first", "of the second"]
+        pairs = zip(writers, texts, strict=True)
+        ends = at_once([partial(getattr(writer, kind), key, text) for writer, text in pairs])
+        assert sorted(ends) == ["", REFUSALS[kind]], (number, ends)
+        assert writers[0].read(key) == texts[ends.index("")]
+    assert at_once([partial(getattr(writers[1], kind), f"{kind}/{0:020}.json", "later")]) == [REFUSALS[kind]]
+
+
+def test_what_is_cancelled_or_may_be_replaced(writers: list[Writer]):
+    """A cancelled file never appears and can be written by another; one that may replace another does."""
+    first, second = writers
+    cancelled = first.checkpoints.createAtomic(first.path("record/3"), False)
+    cancelled.write(bytearray(b"half"))
+    cancelled.cancel()
+    second.record("record/3", "whole")
+    assert first.read("record/3") == "whole"
+    again = first.checkpoints.createAtomic(first.path("record/3"), True)
+    again.write(bytearray(b"newer"))
+    assert second.read("record/3") == "whole"
+    again.close()
+    assert second.read("record/3") == "newer"
