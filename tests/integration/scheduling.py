@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-# Over half a minute each on two cores, longest first: with the short ones at the end no process waits long for the other.
+# Over a quarter of a minute each on two cores, longest first: with the short ones at the end no process waits long for the other.
 LONG = (
     "test_views_refreshed_by_what_changed_equal_their_query.py",
     "test_change_events_converge.py",
@@ -33,6 +33,21 @@ LONG = (
     "test_sql_declares_what_python_does.py",
     "test_drivers_share_classes.py",
     "test_writers_of_a_store_never_overwrite_each_other.py",
+    "test_position_and_rows_never_disagree.py",
+    "test_full_refresh_begins_anew.py",
+    "test_backfills_beside_a_live_stream.py",
+    "test_pages_run.py",
+    "test_arguments_of_open_code_have_their_effect.py",
+    "test_refreshes_take_few_jobs.py",
+    "test_expectations_hold_through_updates.py",
+    "test_advice_removes_what_it_is_about.py",
+    "test_changed_columns_of_a_source.py",
+    "test_tables_follow_their_declaration.py",
+    "test_testing_kit_runs_what_an_update_runs.py",
+    "test_without_its_lease_nothing_is_written.py",
+    "test_refreshes_of_views_say_why.py",
+    "test_cloud_files_take_each_file_once.py",
+    "test_bad_messages_do_not_stop_a_stream.py",
 )
 # Files that share what is made once in a process, and takes seconds.
 SHARED = ("shared_broker", "prepared_pipeline")

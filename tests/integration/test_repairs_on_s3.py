@@ -1,4 +1,4 @@
-"""Damage to checkpoints on S3 is named before a row is read, and after repairs tables equal the batch (moto answers)."""
+"""Damage to checkpoints on S3 is named before a row is read, and after repairs tables equal the batch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from tests.integration.test_damage_is_named_before_a_row_is_read import CHECKPOINTS, NEED_CHECKSUMS
 from tests.object_stores import StoreServer, store_server
+from tests.pipeline_case import NO_CODE, SPARK, spec_of
 from tests.prepared_pipeline import FLOWS, conditions_in
 
 from headwater.checkpoints.layout import flow_checkpoint
@@ -78,7 +79,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[StoreServer]:
-    with store_server() as server:
+    with store_server(light=True) as server:
         server.make_bucket("lake")
         yield server
 
@@ -90,9 +91,7 @@ class Shop:
         self.folder, self.landing = root / "shop", root / "landing"
         (self.folder / "transformations").mkdir(parents=True)
         self.landing.mkdir()
-        spec = (
-            "name: shop\nschema: shop\nspark:\n  spark.master: local[2]\n  spark.sql.shuffle.partitions: 2\n"
-        )
+        spec = f"name: shop\nschema: shop\n{spec_of({**SPARK, **NO_CODE})}"
         (self.folder / "pipeline.yml").write_text(spec)
         self.write(SOURCE)
         self.rows: list[dict[str, Any]] = []

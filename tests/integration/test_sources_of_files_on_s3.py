@@ -1,4 +1,4 @@
-"""Files on S3 are sources as files in folders are: each once, and the tables have the rows of an oracle (moto answers).
+"""Files on S3 are sources as files in folders are: each once, and the tables have the rows of an oracle.
 
 One driver of its own runs all updates: a session of the other tests was started without what S3 needs.
 """
@@ -24,7 +24,7 @@ from deltalake import QueryBuilder
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 from tests.object_stores import StoreServer, store_server
-from tests.pipeline_case import PipelineCase
+from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
 
 import run_backfill
 from headwater.errors import HeadwaterError
@@ -133,6 +133,7 @@ def drive() -> None:
     use_in_this_driver(object_store("s3", {"endpoint": endpoint, "region": "us-east-1"}, {}))
     server = StoreServer(endpoint, Path(log), None)  # type: ignore[arg-type]  # it is not this process's own
     spec = f"  lake: s3://raw\nobject_store:\n  endpoint: {endpoint}\n  region: us-east-1\n"
+    spec += spec_of({**SPARK, **NO_CODE})
     folders = PipelineCase(Path(root) / "folders", SOURCE, {"transformations/by_sql.sql": SQL}, spec)
     for part in (first, second, filled_again, third):
         print(part.__name__, time.monotonic(), flush=True)

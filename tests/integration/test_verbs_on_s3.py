@@ -1,4 +1,4 @@
-"""Backfills, replays, readers of changes, maintenance, drops and renames leave what an oracle says where all lies on S3 (moto answers)."""
+"""Backfills, replays, readers of changes, maintenance, drops and renames leave what an oracle says where all lies on S3."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.killed_before_recording import killed_before_recording
 from tests.object_stores import store_server
+from tests.pipeline_case import NO_CODE, SPARK, spec_of
 from tests.stored_case import StoredCase
 
 import replay_quarantine
@@ -48,16 +49,7 @@ def copied():
 """
 MENDED = SOURCE.replace("* 2", "* 3")
 TOLERANT = MENDED.replace("amount > 0", "amount > -9")
-# One JVM for ten small runs: the second compiler and generated code would take more than they give.
-SPEC = """
-spark:
-  spark.master: local[2]
-  spark.sql.shuffle.partitions: 2
-  spark.databricks.delta.snapshotPartitions: 2
-  spark.sql.codegen.wholeStage: false
-  spark.sql.codegen.factoryMode: NO_CODEGEN
-  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-"""
+SPEC = spec_of({**SPARK, **NO_CODE})
 LIVE = ("raw", "orders")
 SECOND = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 

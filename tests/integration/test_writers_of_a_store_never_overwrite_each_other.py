@@ -22,6 +22,7 @@ from py4j.protocol import Py4JJavaError, get_return_value
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 from tests.object_stores import one_at_a_time
+from tests.pipeline_case import NO_CODE, SPARK
 from werkzeug.serving import make_server
 
 from headwater.runtime.object_store import store_settings
@@ -222,7 +223,7 @@ from headwater_spark.object_store import refuse_unsafe_session
 from headwater_spark.session import start_session
 
 roots = ("s3://races/storage", "s3://races/warehouse")
-user = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+user = json.loads(sys.argv[2])
 store = ObjectStore("s3", sys.argv[1], None, path_style=True)
 spark = start_session("store", session_conf(roots, store, user))
 for ids in (range(10), range(5, 15)):
@@ -246,8 +247,9 @@ def test_spark_writes_commits_and_batches_with_the_mark(server: Server):
     """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
     paths = os.pathsep.join(str(CHECKOUT / name) for name in ("include", "jobs"))
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
+    quick = {**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", SESSION, server.endpoint],
+        [sys.executable, "-c", SESSION, server.endpoint, json.dumps(quick)],
         env={**os.environ, **keys, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
