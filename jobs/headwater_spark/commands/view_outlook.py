@@ -82,7 +82,10 @@ def outlook(
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
     techniques = _techniques(sources, changes)
-    if sizes and techniques and RECOMPUTED not in techniques:
+    if RECOMPUTED in techniques:
+        moved = ", ".join(sorted(one.name for one in sizes))
+        return body | {"not_incremental": f"what changed in {moved} can't be followed to rows of the view"}
+    if sizes and techniques:
         technique = Technique(sorted(techniques)[-1])
         way = _by_what_changed(technique, sizes, full_seconds, total, known_reach(refresh, technique))
         candidates.append(way)
