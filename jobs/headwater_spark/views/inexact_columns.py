@@ -19,7 +19,8 @@ from headwater_spark.views.plan_description import SET_OPERATIONS, Expr, Node, i
 # What stands in a plan's description for a text with a collation.
 COLLATED = "string collate"
 _KINDS = ("double", "float", COLLATED)
-_SESSION = "spark.sessionWindow"
+# What Spark calls a session's window; that it is one, which the column itself knows, its description leaves out.
+_SESSION = "session_window"
 
 
 def inexact_columns(root: Node) -> frozenset[int]:
@@ -78,6 +79,5 @@ def _marked(value: Any, collated: Collection[int]) -> Any:
 
 
 def _is_inexact(column: Expr) -> bool:
-    metadata = column.fields.get("metadata")
     kind = repr(column.fields.get("dataType", ""))
-    return any(word in kind for word in _KINDS) or _SESSION in repr(metadata)
+    return column.name == _SESSION or any(word in kind for word in _KINDS)

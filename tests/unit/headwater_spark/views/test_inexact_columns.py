@@ -12,11 +12,9 @@ from headwater_spark.views.plan_description import Expr, Node
 COUNTED = p.named(p.aggregate("Count", 3), 90)
 
 
-def of_type(number: int, kind: object, **metadata: object) -> Expr:
+def of_type(number: int, kind: object, name: str = "c") -> Expr:
     """A column of a type."""
-    return Expr(
-        "AttributeReference", {"exprId": {"id": number}, "name": "c", "dataType": kind, "metadata": metadata}
-    )
+    return Expr("AttributeReference", {"exprId": {"id": number}, "name": name, "dataType": kind})
 
 
 def made_of(column: Expr, number: int = 80) -> Expr:
@@ -25,7 +23,7 @@ def made_of(column: Expr, number: int = 80) -> Expr:
 
 
 PRICE, DAY = of_type(2, "double"), p.column(1)
-SESSION = of_type(2, {"type": "struct", "fields": []}, **{"spark.sessionWindow": True})
+SESSION = of_type(2, {"type": "struct", "fields": []}, "session_window")
 NESTED = of_type(2, {"type": "array", "elementType": "float", "containsNull": True})
 
 
