@@ -1,6 +1,6 @@
 """Columns of which equal values need not be the same: zero and minus zero, texts with a collation, windows of sessions.
 
-Rows of one group, partition or pair are equal in such a column, and what is made of it may differ between them: what a changed
+Rows of one group or partition are equal in such a column, and what is made of it may differ between them: what a changed
 row has there says nothing of the group. Spark itself hands conditions on what is made of it down to the rows, too.
 
 Decision 0210.
@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from headwater_spark.views.appended_rows import same
-from headwater_spark.views.join_conditions import conjuncts, join_condition
 from headwater_spark.views.plan_description import SET_OPERATIONS, Expr, Node, is_distinct
 
 # What stands in a plan's description for a text with a collation.
@@ -36,14 +35,8 @@ def inexact_columns(root: Node) -> frozenset[int]:
 
 def blurred(node: Node, inexact: frozenset[int]) -> frozenset[int]:
     """The columns of an operator's output that a row of its input does not know the value of, since equal ones are put together."""
-    if node.kind in ("Aggregate", "Window", *SET_OPERATIONS) or is_distinct(node):
-        return inexact
-    if node.kind != "Join":
-        return frozenset()
-    equalities = [
-        part for part in conjuncts(join_condition(node)) if part.kind in ("EqualTo", "EqualNullSafe")
-    ]
-    return frozenset(number for part in equalities for number in part.references & inexact)
+    groups = node.kind in ("Aggregate", "Window", *SET_OPERATIONS) or is_distinct(node)
+    return inexact if groups else frozenset()
 
 
 def names_group(output: Expr, keys: Sequence[Expr], inexact: frozenset[int]) -> bool:

@@ -51,9 +51,6 @@ def windowed(column: Expr) -> Node:
         *(p.project(windowed(one), DAY, made_of(one)) for one in (PRICE, SESSION, NESTED)),
         p.project(p.distinct(p.project(table(PRICE), DAY, PRICE)), DAY, made_of(PRICE)),
         p.project(p.set_operation("Except", p.project(table(PRICE), DAY, PRICE), p.leaf(11, 12)), DAY, made_of(PRICE)),
-        p.project(
-            p.join(table(PRICE), p.leaf(11, 12), "Inner", Expr("EqualTo", {}, (PRICE, of_type(11, "double")))), DAY, made_of(PRICE),
-        ),
     ],
 )  # fmt: skip
 def test_what_is_made_of_them_is_not_known(query: Node) -> None:
