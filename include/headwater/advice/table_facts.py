@@ -10,6 +10,7 @@ from headwater.advice.facts import CommitFact, TableFact
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.platform_settings import is_platform_setting
+from headwater.delta_log.listed_files import listed_files
 from headwater.delta_log.versions import read_commit, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import DatasetEntry, Manifest
@@ -102,11 +103,10 @@ def schemas_over_time(
 
 def _opened(table: Place) -> tuple[list[int], int] | None:
     """Sizes of the files, and how many partitions have some."""
-    import pyarrow as pa
     from deltalake.exceptions import DeltaError
 
     try:
-        rows: list[dict[str, Any]] = pa.table(delta_table(table).get_add_actions(flatten=True)).to_pylist()
+        rows = listed_files(delta_table(table))
     except (DeltaError, OSError):
         return None
     names = [name for name in (rows[0] if rows else {}) if name.startswith("partition.")]

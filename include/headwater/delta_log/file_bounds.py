@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeAlias
 
+from headwater.delta_log.listed_files import plain_rows
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 
@@ -115,7 +116,11 @@ def table_files(table: Place, version: int | None, columns: Collection[str]) -> 
     wanted = {name.lower() for name in columns}
     names = [name.removeprefix("null_count.") for name in rows.column_names if name.startswith("null_count.")]
     bounded = [name for name in names if name.lower() in wanted]
-    files = [_file(row, partitions, bounded) for row in rows.to_pylist()]
+    try:
+        listed = plain_rows(rows, bounded)
+    except OverflowError:
+        return None
+    files = [_file(row, partitions, bounded) for row in listed]
     return None if None in files else tuple(file for file in files if file is not None)
 
 

@@ -16,6 +16,7 @@ from headwater.delta_log.commits import (
     read_actions,
 )
 from headwater.delta_log.conditions import log_unreadable
+from headwater.delta_log.listed_files import listed_files
 from headwater.errors import SourceUnreachable
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
@@ -107,12 +108,10 @@ def snapshot_files(table: Place, version: int | None = None) -> list[AddedFile]:
     Raises:
         SourceUnreachable: if the version can't be opened (any more).
     """
-    import pyarrow as pa
     from deltalake.exceptions import DeltaError
 
     try:
-        opened = delta_table(table, version=version)
-        rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+        rows = listed_files(delta_table(table, version=version))
     except (DeltaError, OSError) as error:
         raise SourceUnreachable(
             f"The files of the Delta table can't be listed: {error}", where=table

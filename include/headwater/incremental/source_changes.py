@@ -20,6 +20,8 @@ from headwater.storage.place import Place, of_spark
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
 _CDF = "delta.enableChangeDataFeed"
+# Of a column's metadata, what says where its values lie and how they compare: the schema calls all texts `string`.
+_DECIDING = ("delta.columnMapping", "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
 
 
 class ChangeKind(StrEnum):
@@ -204,12 +206,10 @@ def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:
 
 
 def _fields(schema: str) -> dict[str, str]:
-    """Each column by its name in lower case: type and, where columns are mapped, where its values lie."""
+    """Each column by its name in lower case: type, collations, and where columns are mapped, where its values lie."""
     shown = {}
     for field in json.loads(schema)["fields"]:
-        metadata = {
-            k: v for k, v in (field.get("metadata") or {}).items() if k.startswith("delta.columnMapping")
-        }
+        metadata = {k: v for k, v in (field.get("metadata") or {}).items() if k.startswith(_DECIDING)}
         # Spelled otherwise it is another column to whoever reads all of them.
         shown[field["name"].lower()] = json.dumps([field["name"], field["type"], metadata], sort_keys=True)
     return shown

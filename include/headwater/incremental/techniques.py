@@ -34,9 +34,26 @@ class Technique(StrEnum):
         return self not in (Technique.COMPLETE_RECOMPUTE, Technique.NO_OP)
 
     @property
+    def meaning(self) -> str:
+        """What it does, in a few words."""
+        return _MEANING[self]
+
+    @property
     def direct(self) -> bool:
         """Whether it takes new rows in as they come, and looks for no affected keys."""
         return self in (Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE)
+
+
+_MEANING = {
+    Technique.COMPLETE_RECOMPUTE: "the query runs over all rows of its sources, and its result replaces the view",
+    Technique.NO_OP: "the view stays as it is",
+    Technique.APPEND_ONLY: "the query runs over the new rows alone, and its result is appended to the view",
+    Technique.GROUP_AGGREGATE: "the new rows are grouped, and merged into the groups that the view has",
+    Technique.PARTITION_OVERWRITE: "the view's partitions that a changed row belongs to are computed again, the others stay",
+    Technique.GENERIC_AGGREGATE: "the groups that a changed row belongs to are computed again, the others stay",
+    Technique.WINDOW_FUNCTION: "the window partitions that a changed row belongs to are computed again, the others stay",
+    Technique.ROW_BASED: "the rows of the view that a changed row leads to are computed again, the others stay",
+}
 
 
 class RefreshPolicy(StrEnum):
@@ -46,6 +63,16 @@ class RefreshPolicy(StrEnum):
     INCREMENTAL = "incremental"
     INCREMENTAL_STRICT = "incremental_strict"
     FULL = "full"
+
+    @property
+    def meaning(self) -> str:
+        """What it asks for, in a few words."""
+        return {
+            RefreshPolicy.AUTO: "each refresh takes the way that is expected to be faster",
+            RefreshPolicy.INCREMENTAL: "it is refreshed by what changed where that is possible, else recomputed",
+            RefreshPolicy.INCREMENTAL_STRICT: "it is refreshed by what changed, and the update fails where that is not possible",
+            RefreshPolicy.FULL: "each refresh recomputes it",
+        }[self]
 
     @property
     def promises_increments(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
+from headwater.delta_log.listed_files import listed_files
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
@@ -128,9 +129,7 @@ def open_table(table: Place) -> DeltaTable:
 
 
 def _files(opened: DeltaTable) -> list[_File]:
-    import pyarrow as pa
-
-    rows: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    rows = listed_files(opened)
     partitions = [name for name in (rows[0] if rows else {}) if name.startswith("partition.")]
     return [
         _File(tuple(str(r[name]) for name in partitions), int(r["size_bytes"]), r["num_records"])

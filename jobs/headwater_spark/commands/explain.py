@@ -11,6 +11,8 @@ from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.incremental.source_changes import ChangeKind
+from headwater.incremental.techniques import RefreshPolicy, Technique
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
@@ -74,9 +76,10 @@ def _view(pipeline: ResolvedPipeline, name: str) -> Dataset:
 
 
 def _show(explained: Mapping[str, Any]) -> None:
+    policy = RefreshPolicy(explained["refresh_policy"])
     print("== Incremental Update Eligibility ==")
     can = "can be incrementally refreshed" if explained["eligible"] else "cannot be incrementally refreshed"
-    print(f"The Materialized View {can}. Its refresh policy is {explained['refresh_policy']}.\n")
+    print(f"The Materialized View {can}. Its refresh policy is {policy}: {policy.meaning}.\n")
     print("== Detailed Incrementalization Info ==")
     for issue in explained["issues"]:
         print(f"{issue['issue_type']}: {issue['reason']}")
@@ -88,29 +91,53 @@ def _show(explained: Mapping[str, Any]) -> None:
             [one["source"], one["rows_added"], one["rows_changed"], ", ".join(one["found_by"])]
             for one in explained["sources"]
         ]
-        print_table(
-            "If one source changed", ["source", "only new rows", "rows changed or went", "found by"], rows
-        )
-    _show_next(explained["next_refresh"])
+        columns = [
+            "source",
+            "if it only got new rows",
+            "if rows changed or went",
+            "columns that name the changed part",
+        ]
+        print_table("How the view follows one source", columns, rows)
+    _show_next(explained["next_refresh"], eligible=explained["eligible"])
     last = explained["last_refresh"]
     if last is not None:
         print(f"\nThe last refresh: {last.get('technique')}. {last.get('reason') or ''}".rstrip())
         if last.get("full_seconds"):
             print(f"The last full refresh took {last['full_seconds']} s.")
+    shown = {one[key] for one in explained["sources"] for key in ("rows_added", "rows_changed")}
+    shown |= {one["technique"] for one in explained["next_refresh"]["candidates"]}
+    print("\nThe techniques:")
+    for technique in Technique:
+        if technique in shown or technique == (last or {}).get("technique"):
+            print(f"  {technique}: {technique.meaning}.")
 
 
-def _show_next(following: Mapping[str, Any]) -> None:
+_HAPPENED = {
+    ChangeKind.UNCHANGED: "nothing",
+    ChangeKind.APPENDED: "new rows came",
+    ChangeKind.CHANGED: "rows changed or went",
+}
+
+
+def _show_next(following: Mapping[str, Any], *, eligible: bool) -> None:
+    happened = {
+        name: facts.get("since_last_refresh", "not known") for name, facts in following["sources"].items()
+    }
     rows = [
         (
             name,
             size(facts["bytes"]),
-            facts.get("since_last_refresh", "not known"),
+            _HAPPENED.get(happened[name], happened[name]),
             size(facts.get("changed_bytes")),
         )
         for name, facts in following["sources"].items()
     ]
     print()
-    print_table("Since the last refresh", ("source", "size", "rows", "in changed files"), rows)
+    print_table(
+        "Since the last refresh",
+        ("source", "size", "what happened to its rows", "size of the files they are in"),
+        rows,
+    )
     print()
     print_table(
         "What the sources need",
@@ -126,3 +153,5 @@ def _show_next(following: Mapping[str, Any]) -> None:
         print(f'With refresh_policy="auto" it is {following["under_auto"]}.')
     if "not_incremental" in following:
         print(f"The next refresh recomputes it: {following['not_incremental']}.")
+    elif eligible and set(happened.values()) == {ChangeKind.UNCHANGED}:
+        print("No source has changed since the last refresh: the next one leaves the view as it is (NO_OP).")

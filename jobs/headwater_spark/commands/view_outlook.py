@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.checkpoints.flow_identity import flow_identity
@@ -81,16 +81,29 @@ def outlook(
     }
     if isinstance(record, Issue):
         return body | {"not_incremental": f"{record.reason} [{record.name}]"}
-    techniques = _techniques(sources, changes)
-    if sizes and techniques and RECOMPUTED not in techniques:
-        technique = Technique(sorted(techniques)[-1])
-        way = _by_what_changed(technique, sizes, full_seconds, total, known_reach(refresh, technique))
-        candidates.append(way)
-        body |= {"technique": str(technique), "incremental_seconds": way["seconds"]}
-        against = rejected(limits_from(settings), sizes, full_seconds, way["seconds"])
-        if against is not None:
-            body |= {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
-    return body
+    return body | _followed(
+        _techniques(sources, changes), sizes, full_seconds, total, refresh, candidates, settings
+    )
+
+
+def _followed(
+    techniques: Collection[str], sizes: Sequence[SourceSize], full: float, total: int, refresh: Mapping[str, Any],
+    candidates: list[dict[str, Any]], settings: Mapping[str, str],
+) -> dict[str, Any]:  # fmt: skip
+    """What would become of the changes, with one more candidate where they can be followed."""
+    if RECOMPUTED in techniques:
+        moved = ", ".join(sorted(one.name for one in sizes))
+        return {"not_incremental": f"what changed in {moved} can't be followed to rows of the view"}
+    if not sizes or not techniques:
+        return {}
+    technique = Technique(sorted(techniques)[-1])
+    way = _by_what_changed(technique, sizes, full, total, known_reach(refresh, technique))
+    candidates.append(way)
+    known = {"technique": str(technique), "incremental_seconds": way["seconds"]}
+    against = rejected(limits_from(settings), sizes, full, way["seconds"])
+    return (
+        known if against is None else known | {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
+    )
 
 
 def _by_what_changed(

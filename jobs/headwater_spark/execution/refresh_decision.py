@@ -155,9 +155,8 @@ class RefreshDecision:
         if issue is not None:
             return issue
         if query.sources is None or previous.sources is None:
-            return Issue(
-                IssueType.CHANGE_SET_MISSING, "rows were read that belong to no version that was noted"
-            )
+            reason = "the query reads a table at another version than its newest one, or a table that is no source of the graph"
+            return Issue(IssueType.CHANGE_SET_MISSING, reason)
         issue = self._read_changes(query, previous)
         if issue is not None:
             return issue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ from headwater_spark.views.key_conditions import usable
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.plan_shape import anchor, not_traceable, shape_issues
 from headwater_spark.views.touched_rows import NotTraceable, Tracing
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+# Decimals have no more digits than this; behind the point a result that would keeps at least so many.
+_MOST_DIGITS, _KEPT_DIGITS = 38, 6
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,15 @@ def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
 def mergeable(groups: Grouped, types: Sequence[str]) -> bool:
     """Whether the values of groups can be brought up to date exactly, by the types of the result's columns."""
     return all(
-        kind == "bigint" or kind.startswith("decimal(") if how is Merging.SUM else usable(kind)
+        kind == "bigint" or _adds_exactly(kind) if how is Merging.SUM else usable(kind)
         for how, kind in zip(groups.columns, types, strict=True)
     )
+
+
+def _adds_exactly(kind: str) -> bool:
+    """Whether two sums of a decimal type are added without rounding: Spark leaves digits out of what has more than 38."""
+    decimal = _DECIMAL.fullmatch(kind)
+    return decimal is not None and (int(decimal[1]) < _MOST_DIGITS or int(decimal[2]) <= _KEPT_DIGITS)
 
 
 def traced(root: Node, leaf: int, place: int) -> bool:

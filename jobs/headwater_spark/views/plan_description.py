@@ -12,7 +12,18 @@ from functools import cached_property
 from typing import Any
 
 # Operators that hand on the rows of the one below as they are.
-PASSING = frozenset({"View", "SubqueryAlias", "Sort", "RebalancePartitions", "Repartition", "ResolvedHint"})
+PASSING = frozenset(
+    {
+        "View",
+        "SubqueryAlias",
+        "Sort",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "ResolvedHint",
+        "PipeOperator",
+    }
+)
 # Operators that compare whole rows of two inputs, column by column in their order.
 SET_OPERATIONS = frozenset({"Intersect", "Except"})
 

@@ -27,11 +27,15 @@ _ALLOWED = {
 _CHANCE = {
     "Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID",
     "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "CurrentUser", "First", "Last", "AnyValue",
-    "CollectList", "CollectSet", "Mode", "ListAgg", "ApproximatePercentile", "HyperLogLogPlusPlus", "ApproxTopK",
-    "CountMinSketchAgg", "HllSketchAgg", "HllUnionAgg", "HistogramNumeric",
+    "CollectList", "CollectSet", "Mode", "ListAgg", "ApproximatePercentile", "ApproxTopK", "CountMinSketchAgg",
+    "HllSketchAgg", "HllUnionAgg", "HistogramNumeric", "ApproxTopKAccumulate", "ApproxTopKCombine",
+    "KllSketchAggBigint", "KllSketchAggFloat", "KllSketchAggDouble", "KllMergeAggBigint", "KllMergeAggFloat",
+    "KllMergeAggDouble", "ThetaSketchAgg", "ThetaUnionAgg", "ThetaIntersectionAgg", "TupleSketchAggInteger",
+    "TupleSketchAggDouble", "TupleUnionAggInteger", "TupleUnionAggDouble", "TupleIntersectionAggInteger",
+    "TupleIntersectionAggDouble",
 }  # fmt: skip
 # What is the same in whatever order values were collected.
-_ORDERING = {"SortArray", "ArraySize", "Size"}
+_ORDERING = {"SortArray", "ArraySort", "ArraySize", "Size", "ArrayMax", "ArrayMin", "ArrayContains"}
 _COLLECTS = {"CollectList", "CollectSet"}
 # What a window's ORDER BY makes sure of.
 _BY_ORDER = {"First", "Last", "CollectList"}
@@ -77,7 +81,7 @@ def not_traceable(root: Node) -> Issue:
     if any(node.kind == "Aggregate" for node in root.walk()):
         return because(
             "AGGREGATE_NOT_TOP_NODE",
-            "no column of the result is a grouping key of each aggregation that changed rows go through",
+            "no column of the result is a key of each aggregation and each window that changed rows go through",
             "Aggregate",
         )
     return because(
@@ -124,10 +128,25 @@ def reads_file_metadata(leaf: Node) -> bool:
     return any(column.name == FILE_METADATA for column in leaf.exprs("output"))
 
 
+_IN_PYTHON = "Python code makes these rows, and does not say from which others"
+# What operators are in a query, and why changed rows can't be followed through them.
+_IN_WORDS = {
+    **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "with LIMIT or OFFSET, whether a row stays depends on all others"),
+    "Sample": "which rows a sample picks depends on where they lie",
+    "LateralJoin": "a LATERAL subquery is another query for each row",
+    **dict.fromkeys(("UnionLoop", "UnionLoopRef"), "each round of a recursive query reads the rows of the one before"),
+    "LogicalRDD": "rows that Python made (createDataFrame, an RDD) have no versions that could be compared",
+    **dict.fromkeys(
+        ("MapInPandas", "MapInArrow", "FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow"),
+        _IN_PYTHON,
+    ),
+}  # fmt: skip
+
+
 def _operator(kind: str) -> Issue:
     return Issue(
         IssueType.PLAN_NOT_INCREMENTALIZABLE,
-        f"{kind} can't be refreshed incrementally",
+        _IN_WORDS.get(kind, f"changed rows can't be followed through the query's operator {kind}"),
         "OPERATOR_NOT_SUPPORTED",
         kind,
         lasting=True,
@@ -153,6 +172,7 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
     elif one.kind in _CHANCE and not (
         (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING)
         or (one.kind in _BY_ORDER and above[-2:-1] == (_ORDERED,))
+        or (one.kind == "ListAgg" and one.has("SortOrder"))
     ):
         yield _chance(one.kind)
     elif one.kind in ("PythonUDF", "PythonUDAF") and one.fields.get("udfDeterministic") is not True:

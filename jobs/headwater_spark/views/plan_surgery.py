@@ -25,6 +25,7 @@ from headwater_spark.plans.plan_walk import (
     plan_leaves,
     plan_nodes,
 )
+from headwater_spark.views.inexact_columns import with_collations
 from headwater_spark.views.plan_description import Node, read_plan
 from headwater_spark.views.recipes import (
     Columns,
@@ -42,6 +43,8 @@ from headwater_spark.views.recipes import (
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+# In the names of types, functions and fields' metadata that have to do with it.
+_COLLATION = "collat"
 _PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
 # Gives the rows of a leaf, by its number: a frame with columns named as the leaf's; those that are not used may be left out.
 RowsOf = Callable[[int, Rows], DataFrame]
@@ -108,11 +111,13 @@ class ViewPlan:
         self._plan = self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
         text = str(self._plan.toJSON())
         self._nodes = list(_in_order(self._plan))
-        self.root: Node = read_plan(text, self._projections())
+        root = read_plan(text, self._projections())
+        collated = self._collated(root)
+        self.root: Node = with_collations(root, collated) if collated else root
         self._has_python = "PythonUD" in text
         self._attributes: dict[int, Any] = {}
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The plan as Spark prints it, with nothing left out."""
         return str(self._plan.treeString(True, False, 1 << 30, False, False))
@@ -175,6 +180,20 @@ class ViewPlan:
             number: [str(one.toJSON()) for row in items(node.projections()) for one in items(row)]
             for number, node in enumerate(self._nodes)
             if class_name(node).endswith(".Expand")
+        }
+
+    def _collated(self, root: Node) -> set[int]:
+        """The columns whose texts have a collation."""
+        schemas = (str(self._nodes[leaf.number].schema().json()) for leaf in root.leaves)
+        if _COLLATION not in self.text.lower() and not any(
+            _COLLATION in schema.lower() for schema in schemas
+        ):
+            return set()
+        return {
+            int(column.exprId().id())
+            for node in self._nodes
+            for column in items(node.output())
+            if _COLLATION in str(column.dataType().simpleString()).lower()
         }
 
     # -- building ------------------------------------------------------------------------------------------------

@@ -109,6 +109,13 @@ def rows_read(recipe: Recipe) -> int:
             return rows_read(recipe.child)
 
 
+def renamed_branch(union: Node, branch: Node, places: Collection[int], recipe: Recipe) -> Recipe:
+    """Rows of a branch of a union, with the union's ids of the columns at these places."""
+    old = tuple(branch.output[place] for place in places)
+    new = tuple(union.output[place] for place in places)
+    return Renamed(branch.number, old, new, recipe)
+
+
 def over_leaves(node: Node, leaves: Collection[int]) -> Recipe:
     """A plan as it is, with other rows of the leaves that have these numbers."""
     if node.number in leaves:

@@ -47,16 +47,19 @@ class SharedChanges:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers: Mapping[Place, int] = {}
+        self._columns: frozenset[str] | None = None
         self._looks: dict[tuple[Place, str, int, int], _Look] = {}
 
-    def expect(self, readers: Mapping[Place, int]) -> None:
+    def expect(self, readers: Mapping[Place, int], columns: frozenset[str] | None = None) -> None:
         """Begin with nothing known.
 
         Args:
-            readers: how many views of the update read each table, by its folder.
+            readers: how many views of the update read each table, by its folder; or how often one view does.
+            columns: those that they use, None where that is not known yet.
         """
         with self._lock:
             self._readers = dict(readers)
+            self._columns = columns
             self._looks = {}
 
     def is_shared(self, table: Place) -> bool:
@@ -83,13 +86,15 @@ class SharedChanges:
             look = self._looks.setdefault(key, _Look())
         with look.lock:
             if not look.done:
-                look.rows, look.done = _looked_for(session, leaf, change), True
+                look.rows, look.done = _looked_for(session, leaf, change, self._columns), True
         known = look.rows
         return None if known is None or not known.columns.issuperset(columns) else known.of(columns)
 
 
-def _looked_for(session: SparkSession, leaf: DeltaLeaf, change: SourceChange) -> KnownRows | None:
-    fields = shareable(column_fields(leaf))
+def _looked_for(
+    session: SparkSession, leaf: DeltaLeaf, change: SourceChange, columns: frozenset[str] | None
+) -> KnownRows | None:
+    fields = shareable([one for one in column_fields(leaf) if columns is None or one.name in columns])
     if not fields or not small_rows(change):
         return None
     names = [one.name for one in fields]

@@ -5,6 +5,7 @@ Decision 0162.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,6 +27,7 @@ from headwater_spark.views.key_columns import KeyColumns
 from headwater_spark.views.key_conditions import KeyColumn, key_condition, sought_values
 from headwater_spark.views.known_rows import KnownRows
 from headwater_spark.views.needed_files import NeededFiles, NeededRows
+from headwater_spark.views.partition_texts import has_null_partition, stored_alike, without_empty
 from headwater_spark.views.plan_shape import anchor, not_traceable
 from headwater_spark.views.recipes import Rows
 from headwater_spark.views.shared_changes import SharedChanges
@@ -93,6 +95,12 @@ class Techniques:
             for number, (key, _) in query.tables.items()
             if changes[key].kind is not ChangeKind.UNCHANGED
         ]
+        # A table that the query itself reads several times is looked into once as well.
+        self._own = SharedChanges()
+        self._own.expect(
+            Counter(query.tables[number][1].folder for number in self._changed),
+            frozenset(name for number in self._changed for name in query.columns[number]),
+        )
         fields = query.plan.frame.schema.fields
         # Keys become SQL texts with escapes.
         texts_fail = str(query.plan.session.conf.get(_ESCAPES_OFF, "false")).lower() == "true"
@@ -148,7 +156,9 @@ class Techniques:
             groups = grouped(self._plan.root, leaf)
             assert groups is not None
             rows = self._named(self._plan.frame_of(groups.recipe, self._plan.root.output, self._new_rows))
-            return Increment(technique, rows, merging=self._merging(leaf))
+            return Increment(
+                technique, without_empty(rows, self._partition_texts), merging=self._merging(leaf)
+            )
         return self._affected(technique)
 
     def _merging(self, leaf: int) -> Sequence[tuple[str, Merging]]:
@@ -156,6 +166,8 @@ class Techniques:
         groups = grouped(self._plan.root, leaf)
         if groups is None or len(set(self._names)) < len(self._names):
             return ()
+        if (texts := self._partition_texts) and has_null_partition(self._table, texts):
+            return ()  # it may be of an empty text: two groups that can't be told apart
         ansi = str(self._plan.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
         summed = Merging.SUM in groups.columns
         if not mergeable(groups, self._types) or (
@@ -163,6 +175,15 @@ class Techniques:
         ):
             return ()
         return list(zip(self._names, groups.columns, strict=True))
+
+    @property
+    def _partition_texts(self) -> list[str]:
+        """The columns that the view is partitioned by whose empty text its table has as NULL."""
+        return [
+            name
+            for name, kind in zip(self._names, self._types, strict=True)
+            if kind == "string" and name.lower() in self._partitions
+        ]
 
     # -- affected keys -------------------------------------------------------------------------------------------
 
@@ -175,15 +196,12 @@ class Techniques:
         if not touched:
             return Increment(Technique.NO_OP, None)
         columns = self._columns(places)
+        touched = stored_alike(touched, [self._names[place] in self._partition_texts for place in places])
         known = (
             key_condition(columns, touched, self._limits.max_keys) if len(touched) <= MAX_COLLECTED else None
         )
         if known is None:
-            return Issue(
-                IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
-                f"more than {min(MAX_COLLECTED, len(touched) - 1):,} parts of the view are affected",
-                "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
-            )
+            return self._no_condition(columns, len(touched))
         condition, named = known
         whole_partitions = {name.lower() for name in named} <= self._partitions
         leaves = {number: leaf for number, (_, leaf) in self._query.tables.items()}
@@ -198,6 +216,19 @@ class Techniques:
             sought=sought,
             effort=self._effort(needed, sought, len(touched)),
         )
+
+    def _no_condition(self, columns: Sequence[KeyColumn], touched: int) -> Issue:
+        """Why the affected part can't be named."""
+        names = ", ".join(column.name for column in columns)
+        most = MAX_COLLECTED if touched > MAX_COLLECTED else self._limits.max_keys
+        if touched > most:
+            return Issue(
+                IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
+                f"rows with more than {most:,} different values of {names} are affected",
+                "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
+            )
+        reason = f"the affected rows have values of {names} that no condition can name"
+        return Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, reason, "OPERATOR_NOT_SUPPORTED")
 
     def _effort(self, needed: NeededRows, sought: Sequence[Sought], keys: int) -> Effort:
         stored = table_files(self._table, None, {one.column for one in sought}) or ()
@@ -253,7 +284,8 @@ class Techniques:
         """The changed rows of a leaf, where they are known to several views."""
         if number not in self._known_rows:
             key, leaf = self._query.tables[number]
-            self._known_rows[number] = self._shared.rows(
+            shared = self._shared if self._shared.is_shared(leaf.folder) else self._own
+            self._known_rows[number] = shared.rows(
                 self._plan.working, leaf, self._changes[key], self._query.columns[number]
             )
         return self._known_rows[number]

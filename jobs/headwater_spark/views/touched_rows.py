@@ -5,15 +5,16 @@ and not before. *All*: a superset of the rows that it has before or after. Both 
 can't be answered for is *unknown*. New rows never come from these plans: they say which part of the result is to be
 recomputed, by the user's own plan, and too large a part is right as well.
 
-Decision 0162.
+Decisions 0162, 0210.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from headwater_spark.views.inexact_columns import blurred, inexact_columns, names_group, partition_keys
 from headwater_spark.views.join_conditions import (
     condition_references,
     conjuncts,
@@ -34,6 +35,7 @@ from headwater_spark.views.recipes import (
     Rows,
     Together,
     Whole,
+    renamed_branch,
 )
 
 
@@ -46,7 +48,8 @@ class Answer:
 
 
 # Follows rows through the operator below, for columns that are wanted and columns that are wished for.
-_Follow: TypeAlias = Callable[[Node, frozenset[int], frozenset[int]], Answer]
+_Ids: TypeAlias = frozenset[int]
+_Follow: TypeAlias = Callable[[Node, _Ids, _Ids], Answer]
 
 
 class NotTraceable(Exception):
@@ -73,9 +76,10 @@ def _preserved(node: Node) -> Node | None:
 
 @dataclass(frozen=True)
 class Tracing:
-    """Follows the rows of changed leaves (by their numbers) through one plan."""
+    """Follows the rows of changed leaves (by their numbers) through one plan. ``inexact``: see ``inexact_columns``."""
 
     changed: frozenset[int]
+    inexact: frozenset[int] = frozenset()
 
     def touched(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         """The touched rows of an operator, where rows of ``leaf`` below it changed.
@@ -86,12 +90,19 @@ class Tracing:
         Raises:
             NotTraceable: an operator lets no rows be followed; or a wanted column stays unknown.
         """
-        answer = self._touched(node, leaf, wanted, wished | wanted)
+        tracing = replace(self, inexact=inexact_columns(node))
+        answer = tracing._touched(node, leaf, wanted, wished | wanted)  # noqa: SLF001 - its own class
         if not wanted <= answer.known:
             raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
         return answer
 
     def _touched(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
+        return self._exact(node, self._touched_rows(node, leaf, wanted, wished))
+
+    def _exact(self, node: Node, answer: Answer) -> Answer:
+        return replace(answer, known=answer.known - blurred(node, self.inexact))
+
+    def _touched_rows(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if node.number == leaf:
             return Answer(Leaf(leaf, Rows.CHANGED), frozenset(node.output))
         if node.kind == "Join":
@@ -101,7 +112,7 @@ class Tracing:
             return self._touched_union(node, leaf, wanted, wished)
         if node.kind == "Window":
             # The other rows of its partition change as well: only what they have in common is known.
-            keys = _partition_keys(node)
+            keys = partition_keys(node)
             below = self._touched(node.children[0], leaf, wanted & keys, keys)
             return Answer(below.recipe, below.known & keys)
         return self._through(
@@ -125,7 +136,7 @@ class Tracing:
         if node.kind == "Expand":
             return _expanded(node, wanted, wished, follow)
         if node.kind in ("Project", "Aggregate"):
-            return _chosen_columns(node, wanted, wished, follow)
+            return _chosen_columns(node, wanted, wished, follow, self.inexact)
         raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
 
     def _through_generate(
@@ -287,6 +298,9 @@ class Tracing:
     def _ever(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not self._changes(node):
             return Answer(Whole(node.number), frozenset(node.output))
+        return self._exact(node, self._ever_rows(node, wanted, wished))
+
+    def _ever_rows(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not node.children:
             return Answer(Leaf(node.number, Rows.EVER), frozenset(node.output))
         if node.kind == "Join":
@@ -299,7 +313,7 @@ class Tracing:
                 below = self._ever(child, ids, ids)
                 if not ids <= below.known:
                     raise NotTraceable("Union", "a branch of a union can't be followed")
-                parts.append(_renamed(node, child, places, below.recipe))
+                parts.append(renamed_branch(node, child, places, below.recipe))
             return Answer(Together(tuple(parts)), frozenset(wanted))
         if node.kind == "Window" or node.kind in SET_OPERATIONS:
             return self._ever(node.children[0], wanted, wished)
@@ -341,22 +355,22 @@ class Tracing:
             place for place, out in enumerate(node.output) if out in pairs and pairs[out] in below.known
         ]
         known = frozenset(node.output[place] for place in places)
-        return Answer(_renamed(node, child, places, below.recipe), known)
+        return Answer(renamed_branch(node, child, places, below.recipe), known)
 
     def _changes(self, node: Node) -> bool:
         return any(below.number in self.changed for below in node.leaves)
 
 
-def _chosen_columns(node: Node, wanted: frozenset[int], wished: frozenset[int], follow: _Follow) -> Answer:
+def _chosen_columns(node: Node, wanted: _Ids, wished: _Ids, follow: _Follow, inexact: _Ids) -> Answer:
     """A Project, or an Aggregate of which only what its groups have in common is known."""
-    name = "projectList" if node.kind == "Project" else "aggregateExpressions"
-    outputs = node.exprs(name)
+    outputs = node.exprs("projectList" if node.kind == "Project" else "aggregateExpressions")
     chosen = [
         place
         for place, one in enumerate(outputs)
         if one.id in (wanted | wished)
         and not one.has("AggregateExpression", "PythonUDAF")
         and not one.has_subquery
+        and (node.kind == "Project" or names_group(one, node.exprs("groupingExpressions"), inexact))
     ]
     needed = frozenset(
         n for place in chosen if outputs[place].id in wanted for n in outputs[place].references
@@ -384,14 +398,3 @@ def _expanded(node: Node, wanted: frozenset[int], wished: frozenset[int], follow
     if needed <= below.known:
         return Answer(Over(node.number, (below.recipe,)), frozenset(node.output))
     return Answer(below.recipe, below.known & taken)
-
-
-def _renamed(union: Node, branch: Node, places: Collection[int], recipe: Recipe) -> Recipe:
-    old = tuple(branch.output[place] for place in places)
-    new = tuple(union.output[place] for place in places)
-    return Renamed(branch.number, old, new, recipe)
-
-
-def _partition_keys(node: Node) -> frozenset[int]:
-    keys = (one.id for one in node.exprs("partitionSpec") if one.kind == "AttributeReference")
-    return frozenset(key for key in keys if key is not None)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.delta_log.file_bounds import Bounds, Sought, comparable, table_files
+from headwater.delta_log.versions import snapshot_files
 
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-20, 20)), min_size=1, max_size=8)
 
@@ -111,3 +112,13 @@ def test_what_can_not_be_said_again_is_left_to_delta(tmp_path: Path) -> None:
     assert table_files(tmp_path / "none", None, ()) is None
     write_deltalake(str(tmp_path / "u"), pa.table({"k": [{"a": 1}], "k.a": [2]}))
     assert table_files(tmp_path / "u", None, ()) is None
+
+
+def test_days_that_python_does_not_know(tmp_path: Path) -> None:
+    """After the year 9999: a table's files are listed all the same, and where such a day is sought, none is left out."""
+    days = pa.array([2_932_897 + 10], pa.int32()).cast(pa.date32())
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": pa.array([1], pa.int64()), "day": days}))
+    assert [file.records for file in snapshot_files(tmp_path / "t")] == [1]
+    (file,) = table_files(tmp_path / "t", None, ("id",)) or ()
+    assert not file.may_have([Sought("id", (2,))])
+    assert table_files(tmp_path / "t", None, ("day",)) is None

@@ -129,6 +129,15 @@ def test_another_shape(tmp_path: Path, commit, issue: IssueType | None):
     assert (outcome.kind if isinstance(outcome, Issue) else None) == issue
 
 
+def test_another_collation(tmp_path: Path):
+    """Texts that compare otherwise than before make other groups, though no row of the table changed."""
+    text = {"name": "id", "type": "string", "nullable": True, "metadata": {}}
+    collated = {**text, "metadata": {"__COLLATIONS": {"id": "spark.UTF8_LCASE"}}}
+    outcome = change(tmp_path / "t", [metadata([collated])], first=[PROTOCOL, metadata([text])])
+    assert isinstance(outcome, Issue)
+    assert outcome.kind is IssueType.DATA_SCHEMA_CHANGED
+
+
 def test_a_log_that_does_not_reach_back(tmp_path: Path):
     """A commit that was cleaned away, or is damaged, may have done anything."""
     made = table(tmp_path / "t", [add("a")], [add("b")])

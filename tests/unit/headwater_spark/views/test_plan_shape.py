@@ -51,6 +51,8 @@ def windowed(function: Expr, *, ordered: bool = False) -> Node:
         (Node("Window", 0, {}, (SALES,)), IssueType.PLAN_NOT_INCREMENTALIZABLE, "WINDOW_FUNCTION_WITHOUT_PARTITION_BY"),
         (Node("Deduplicate", 0, {"keys": (p.column(1),)}, (SALES,)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("Cast", {}, (Expr("CurrentDate"),))), UNDETERMINED, "TIME_FUNCTION"),
+        (selecting(Expr("ListAgg", {}, (p.column(3), Expr("Literal")))), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
+        (selecting(Expr("KllSketchAggBigint", {}, (p.column(3),))), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("Rand")), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (p.group(SALES, (1,), p.column(1), p.named(COLLECT, 90)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("PythonUDF", {"name": "f", "udfDeterministic": False})), UNDETERMINED, "USER_DEFINED_FUNCTION"),
@@ -74,10 +76,14 @@ def test_what_is_never_incremental(query: Node, kind: IssueType, sub_type: str |
         p.window(SALES, 1, 90),
         windowed(Expr("First", {}, (p.column(3),)), ordered=True),
         windowed(Expr("CollectList", {}, (p.column(3),)), ordered=True),
+        p.group(SALES, (1,), p.column(1), p.named(Expr("ArraySort", {}, (COLLECT,)), 90)),
+        p.group(SALES, (1,), p.column(1), p.named(p.aggregate("HyperLogLogPlusPlus", 3), 90)),
+        selecting(Expr("ListAgg", {}, (p.column(3), Expr("Literal"), Expr("SortOrder", {}, (p.column(3),))))),
+        Node("RepartitionByExpression", 0, {"partitionExpressions": (p.column(1),)}, (SALES,)),
     ],
 )
 def test_what_may_be(query: Node):
-    """A collection that is sorted, a function that is not declared otherwise, a distinct in DataFrame code."""
+    """A collection that is sorted, a function that is not declared otherwise, a distinct or a repartition in DataFrame code."""
     assert shape_issues(p.numbered(query)) == []
 
 
@@ -116,6 +122,24 @@ def test_techniques_by_source():
     assert never_incremental(root, ["bigint", "string"], ()) == []
     (only,) = leaf_techniques(p.numbered(p.group(SALES, (1,), p.column(1), COUNTED)), ["double", "bigint"])
     assert (only.grown, only.changed) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "grown"),
+    [
+        ("bigint", Technique.GROUP_AGGREGATE),
+        ("decimal(38,6)", Technique.GROUP_AGGREGATE),
+        ("decimal(37,18)", Technique.GROUP_AGGREGATE),
+        ("decimal(38,10)", None),
+        ("double", None),
+    ],
+)
+def test_sums_that_are_merged(kind: str, grown: Technique | None):
+    """Only where adding two of them is exact: of a decimal with 38 digits, Spark would round the last ones away."""
+    (only,) = leaf_techniques(
+        p.numbered(p.group(SALES, (1,), p.column(1), p.named(p.aggregate("Sum", 3), 90))), ["int", kind]
+    )
+    assert only.grown is (grown or Technique.GENERIC_AGGREGATE)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,9 @@ class Looks:
         self.made, self._rows, self._fails = 0, rows, fails
         monkeypatch.setattr(shared_changes, "_looked_for", self._look)
 
-    def _look(self, *_: Any) -> KnownRows | None:
+    def _look(self, *arguments: Any) -> KnownRows | None:
         self.made += 1
+        self.columns = arguments[-1]
         if self.made <= self._fails:
             raise OSError("gone")
         return self._rows
@@ -112,6 +113,18 @@ def test_the_next_round_knows_nothing_of_the_last(monkeypatch: pytest.MonkeyPatc
     changes.expect({SALES: 2})
     rows(changes, "n")
     assert looks.made == 2
+
+
+def test_a_view_that_reads_a_table_twice_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For both of its reads, in the columns that it uses; a look for several views is in all columns."""
+    looks, changes = Looks(monkeypatch, ROWS), SharedChanges()
+    changes.expect({SALES: 2}, frozenset({"n", "s"}))
+    assert rows(changes, "n") is not None
+    assert rows(changes, "s") is not None
+    assert (looks.made, looks.columns) == (1, {"n", "s"})
+    changes.expect({SALES: 2})
+    rows(changes, "n")
+    assert looks.columns is None
 
 
 def test_columns_that_are_shared() -> None:

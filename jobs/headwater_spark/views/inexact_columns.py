@@ -1,0 +1,76 @@
+"""Columns of which equal values need not be the same: zero and minus zero, texts with a collation, windows of sessions.
+
+Rows of one group or partition are equal in such a column, and what is made of it may differ between them: what a changed
+row has there says nothing of the group. Spark itself hands conditions on what is made of it down to the rows, too.
+
+Decision 0210.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headwater_spark.views.appended_rows import same
+from headwater_spark.views.plan_description import SET_OPERATIONS, Expr, Node, is_distinct
+
+# What stands in a plan's description for a text with a collation.
+COLLATED = "string collate"
+_KINDS = ("double", "float", COLLATED)
+# What Spark calls a session's window; that it is one, which the column itself knows, its description leaves out.
+_SESSION = "session_window"
+
+
+def inexact_columns(root: Node) -> frozenset[int]:
+    """The ids of all such columns that a plan reads anywhere."""
+    return frozenset(
+        part.id
+        for node in root.walk()
+        for expression in node.expressions
+        for part in expression.walk()
+        if part.kind == "AttributeReference" and part.id is not None and _is_inexact(part)
+    )
+
+
+def blurred(node: Node, inexact: frozenset[int]) -> frozenset[int]:
+    """The columns of an operator's output that a row of its input does not know the value of, since equal ones are put together."""
+    groups = node.kind in ("Aggregate", "Window", *SET_OPERATIONS) or is_distinct(node)
+    return inexact if groups else frozenset()
+
+
+def names_group(output: Expr, keys: Sequence[Expr], inexact: frozenset[int]) -> bool:
+    """Whether each row of a group has the same value of an output, as the group has it."""
+    if not output.references & inexact:
+        return True
+    inner = output.children[0] if output.kind == "Alias" else output
+    return any(same(inner, key) for key in keys if key.id not in inexact)
+
+
+def partition_keys(window: Node) -> frozenset[int]:
+    """The columns that a window's rows are put together by."""
+    keys = (one.id for one in window.exprs("partitionSpec") if one.kind == "AttributeReference")
+    return frozenset(key for key in keys if key is not None)
+
+
+def with_collations(node: Node, collated: Collection[int]) -> Node:
+    """A plan in whose description the columns with these ids have a collation: Spark's own leaves it out."""
+    fields = {name: _marked(value, collated) for name, value in node.fields.items()}
+    return replace(
+        node, fields=fields, children=tuple(with_collations(child, collated) for child in node.children)
+    )
+
+
+def _marked(value: Any, collated: Collection[int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_marked(one, collated) for one in value)
+    if not isinstance(value, Expr):
+        return value
+    own = {"dataType": COLLATED} if value.kind == "AttributeReference" and value.id in collated else {}
+    children = tuple(_marked(child, collated) for child in value.children)
+    return replace(value, fields={**value.fields, **own}, children=children)
+
+
+def _is_inexact(column: Expr) -> bool:
+    kind = repr(column.fields.get("dataType", ""))
+    return column.name == _SESSION or any(word in kind for word in _KINDS)
