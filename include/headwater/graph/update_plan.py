@@ -153,7 +153,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
     ]
     for flow in flows:
-        if not _may_reset(tables[flow.target]):
+        if not may_reset(tables[flow.target]):
             raise ResetNotAllowed(
                 f"The flow {flow.name!r} must not start over: the property pipelines.reset.allowed of its table "
                 f"{flow.target!r} is false.",
@@ -209,7 +209,7 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
     for entry in manifest.outputs:
         if entry.name not in requested or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
             continue
-        if not _may_reset(entry):
+        if not may_reset(entry):
             if entry.name in selection.full_refresh:
                 raise ResetNotAllowed(
                     f"The table {entry.name!r} must not be reset: its property pipelines.reset.allowed is false.",
@@ -238,7 +238,8 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
     return names
 
 
-def _may_reset(entry: DatasetEntry) -> bool:
+def may_reset(entry: DatasetEntry) -> bool:
+    """Whether a table may be emptied (its property ``pipelines.reset.allowed``)."""
     return entry.table_properties.get("pipelines.reset.allowed", "true").lower() != "false"
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
@@ -74,6 +75,12 @@ class FlowRun:
     def is_view(self) -> bool:
         """Whether it fills a materialized view."""
         return self.context.pipeline.evaluation.kind_of(self.dataset) is DatasetKind.MATERIALIZED_VIEW
+
+    @property
+    def role(self) -> FlowRole:
+        """As what it runs."""
+        manifest = self.context.pipeline.manifest
+        return start_facts.role_of(self.entry, manifest.dataset(self.dataset.name))
 
     @property
     def is_stream(self) -> bool:
