@@ -91,7 +91,7 @@ def ids(case: Any, table: str) -> list[int]:
 
 def every_table(numbers: list[int]) -> dict[str, list[int]]:
     """The same ids in each table."""
-    return {table: numbers for table in TABLES}
+    return {table: list(numbers) for table in TABLES}
 
 
 def test_a_table_changes_its_kind_by_a_full_refresh_only(pipeline):
