@@ -25,6 +25,17 @@ class FlowRole(StrEnum):
     VIEW = "view"
 
 
+def flow_role(*, view: bool, snapshots: bool, once: bool, changes: bool) -> FlowRole:
+    """As what a flow runs: ``view``: its query is that of a materialized view; ``changes``: its rows are change events."""
+    if view:
+        return FlowRole.VIEW
+    if snapshots:
+        return FlowRole.SNAPSHOTS
+    if once:
+        return FlowRole.ONCE
+    return FlowRole.CHANGES if changes else FlowRole.STREAM
+
+
 def last_role(checkpoint: FlowCheckpoint, state: FlowState) -> FlowRole | None:
     """The role in which a flow last ran; None where it never ran, or an earlier version did not write it down.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
-from headwater.checkpoints.flow_role import FlowRole
+from headwater.checkpoints.flow_role import FlowRole, flow_role
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
@@ -59,14 +59,13 @@ def flow_start(
 
 
 def role_of(flow: FlowEntry, target: DatasetEntry) -> FlowRole:
-    """As what a flow runs."""
-    if target.kind is DatasetKind.MATERIALIZED_VIEW:
-        return FlowRole.VIEW
-    if flow.output_mode is OutputKind.SNAPSHOT:
-        return FlowRole.SNAPSHOTS
-    if flow.once:
-        return FlowRole.ONCE
-    return FlowRole.CHANGES if flow.output_mode is OutputKind.CHANGES else FlowRole.STREAM
+    """As what a flow runs, as the manifest has it."""
+    return flow_role(
+        view=target.kind is DatasetKind.MATERIALIZED_VIEW,
+        snapshots=flow.output_mode is OutputKind.SNAPSHOT,
+        once=flow.once,
+        changes=flow.output_mode is OutputKind.CHANGES,
+    )
 
 
 def destination(project: PipelineProject, manifest: Manifest, target: DatasetEntry) -> Place | None:

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame
 
 from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.flow_identity import FlowIdentity
-from headwater.checkpoints.flow_role import FlowRole
+from headwater.checkpoints.flow_role import FlowRole, flow_role
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.definitions.output_kind import OutputKind
 from headwater.delta_log.table_history import readable_table_id, table_exists
 from headwater.doctor import start_facts
 from headwater.errors import HeadwaterError
@@ -79,8 +80,12 @@ class FlowRun:
     @property
     def role(self) -> FlowRole:
         """As what it runs."""
-        manifest = self.context.pipeline.manifest
-        return start_facts.role_of(self.entry, manifest.dataset(self.dataset.name))
+        return flow_role(
+            view=self.is_view,
+            snapshots=self.flow.snapshots is not None,
+            once=self.flow.once,
+            changes=self.mode.kind is OutputKind.CHANGES,
+        )
 
     @property
     def is_stream(self) -> bool:
