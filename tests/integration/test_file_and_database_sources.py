@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,23 @@ def write(spark: SparkSession, name: str, folder: Path, *numbers: int) -> None:
     rows = [(str(number),) if name == "text" else (number, f"n{number}") for number in numbers]
     frame = spark.createDataFrame(rows, SCHEMA.get(name, "id INT, name STRING")).coalesce(1)
     frame.write.format(name).option("header", "true").mode("append").save(str(folder / name))
+
+
+def test_a_file_older_than_those_that_were_read(pipeline):
+    """What `cp -p` brings from an archive is read, by each way to write the read; a limit of the read's own holds, and the lag agrees."""
+    case = pipeline(
+        "def given():\n    return spark.readStream.schema('id INT')\n\n"
+        "@dp.table\ndef short():\n    return given().json(LANDING)\n\n"
+        "@dp.table\ndef long():\n    return given().format('json').option('path', LANDING).load()\n\n"
+        "@dp.table\ndef limited():\n    return given().option('maxFileAge', '7d').json(LANDING)\n"
+    )
+    case.land([{"id": 1}])
+    assert case.update().state == "COMPLETED"
+    case.land([{"id": 2}])
+    os.utime(case.landing / "00002.json", (1_000_000_000, 1_000_000_000))
+    report = case.update()
+    assert [report[name].output_rows for name in ("short", "long", "limited")] == [1, 1, 0]
+    assert [report[name].backlog_records for name in ("short", "long", "limited")] == [0, 0, 0]
 
 
 def test_file_formats(pipeline, spark: SparkSession):

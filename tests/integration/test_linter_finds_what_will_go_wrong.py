@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from headwater.contract.arguments import RunArguments
 from headwater.definitions.finding import CODE_OF_CONDITION, LINT_RULES, Finding, Severity
@@ -98,6 +98,10 @@ def test_examples(code, findings, tmp_path):
         table = tmp_path / "warehouse" / "shop" / "corrected"
         write_deltalake(str(table), pa.table({"id": [1, 2]}))
         DeltaTable(str(table)).delete("id = 1")
+    if code == "HW203":
+        about = CommitProperties(custom_metadata={"userMetadata": '{"pipeline": "case", "flow": "former"}'})
+        table = tmp_path / "warehouse" / "shop" / "former"
+        write_deltalake(str(table), pa.table({"id": [1, 2]}), commit_properties=about)
     bad, good = examples(code)
     if code == "HW603":
         for spec, count in ((bad, 2), (good, 0)):

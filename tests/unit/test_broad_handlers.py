@@ -16,6 +16,7 @@ ALLOWED = {
     ("include/headwater/advice/reading.py", "_state"): "checkpoints that can't be read are the doctor's; advice goes on without them",
     ("include/headwater/advice/table_facts.py", "_opened"): "a table that is not there, or can't be opened, has nothing to advise on",
     ("include/headwater/contract/failure_report.py", "run_and_report"): "the end of every program: what nobody foresaw is named as that, with its type and exit code 1",
+    ("include/headwater/definitions/bound_names.py", "_same"): "values of a user's that can't be compared are not the same",
     ("include/headwater/doctor/diagnosis.py", "_remedy"): "one remedy that can't be planned, mostly for the damage itself, is shown as such beside the others",
     ("include/headwater/event_log/hooks.py", "EventHooks._call"): "a user's hook may raise anything, exit() too: it is recorded, and ends no update",
     ("include/headwater/event_log/live_driver.py", "live_driver"): "a link to Spark's page: without the file, whole, there is none",

@@ -10,6 +10,7 @@ from headwater.advice.facts import CommitFact, TableFact
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.platform_settings import is_platform_setting
+from headwater.definitions.source import ANY_FILE_AGE
 from headwater.delta_log.listed_files import listed_files
 from headwater.delta_log.versions import read_commit, table_head
 from headwater.errors import SourceUnreachable
@@ -71,8 +72,8 @@ def table_fact(
 
 def is_cloud_files(options: Mapping[str, str]) -> bool:
     """Whether a read of files is one by ``cloudFiles``: it always says both of these to Spark."""
-    lowered = {key.lower() for key in options}
-    return {"maxfileage", "recursivefilelookup"} <= lowered
+    lowered = {key.lower(): value for key, value in options.items()}
+    return "recursivefilelookup" in lowered and lowered.get("maxfileage", ANY_FILE_AGE) != ANY_FILE_AGE
 
 
 def bytes_per_row(table: Place) -> float | None:

@@ -29,6 +29,12 @@ class TableLogHole(CheckpointMismatch):
     condition = "TABLE_LOG_HOLE"
 
 
+class FlowKindChanged(CheckpointMismatch):
+    """The table's rows are those of another kind of flow than the one that is to write to it."""
+
+    condition = "FLOW_KIND_CHANGED"
+
+
 class ImportRefused(RefusedForSafety):
     """A checkpoint that a flow is to go on from, and its target, do not belong together for certain."""
 

@@ -41,6 +41,7 @@ class FlowState:
     ``first_batch``: batches before it were created by a repair and wrote nothing.
     ``versions``: of Headwater, Spark and Delta at the last run.
     ``refresh``: of a materialized view, what its last refresh did and what refreshes cost; only predictions depend on it.
+    ``role``: as what the flow last ran (``FlowRole``), None before its first run.
     ``others``: fields of another version of Headwater; written back unchanged.
     """
 
@@ -61,6 +62,7 @@ class FlowState:
     first_batch: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     refresh: Mapping[str, Any] = field(default_factory=dict)
+    role: str | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

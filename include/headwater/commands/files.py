@@ -14,7 +14,7 @@ from headwater.metrics.file_history import IngestedFile, ingested_files
 def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_json: bool) -> int:
     """Print the newest ``limit`` files of one flow, or of all flows that read files, newest last."""
     flows = [entry for entry in stored_manifest(project).flows if flow is None or entry.name == flow]
-    if not flows:
+    if flow is not None and not flows:
         raise UsageError(
             f"The pipeline has no flow {flow!r}.",
             remedy="`python -m headwater graph` shows its flows by their tables.",

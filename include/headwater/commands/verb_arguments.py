@@ -96,7 +96,7 @@ def add_files_arguments(parser: Parser) -> None:
     """Which files."""
     add_project_arguments(parser)
     parser.add_argument("--flow", help="only this flow")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="only the newest N")
+    parser.add_argument("--limit", type=count, default=0, metavar="N", help="only the newest N (else all)")
 
 
 def add_lateness_arguments(parser: Parser) -> None:

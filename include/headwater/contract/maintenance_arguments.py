@@ -60,7 +60,9 @@ def parse_maintenance_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _kinds(text: str) -> list[ChoreKind]:
-    try:
-        return [ChoreKind(name) for name in names(text)]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; there are {', '.join(ChoreKind)}") from None
+    chosen = names(text)
+    unknown = [name for name in chosen if name not in list(ChoreKind)]
+    if unknown:
+        known = ", ".join(ChoreKind)
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no kind of work; there are {known}")
+    return [ChoreKind(name) for name in chosen]

@@ -39,6 +39,7 @@ LINT_RULES = {
         LintRule("HW107", Severity.INFO, "Shuffle partitions set in a source"),
         LintRule("HW201", Severity.ERROR, "A stream from a table whose rows are replaced"),
         LintRule("HW202", Severity.WARNING, "A stream from a table that gets updates or deletes"),
+        LintRule("HW203", Severity.WARNING, "A read of a table that the pipeline no longer fills"),
         LintRule(
             "HW301", Severity.WARNING, "A log kept for less time than the schedule leaves between updates"
         ),
@@ -47,6 +48,7 @@ LINT_RULES = {
         ),
         LintRule("HW401", Severity.WARNING, "A key that differs from run to run"),
         LintRule("HW402", Severity.ERROR, "Two columns with one name"),
+        LintRule("HW403", Severity.WARNING, "A variable that has changed since the definition"),
         LintRule("HW501", Severity.INFO, "A first load without a limit"),
         LintRule("HW601", Severity.INFO, "A setting without effect here"),
         LintRule("HW602", Severity.INFO, "Rules of a view that a batch reads are not counted"),

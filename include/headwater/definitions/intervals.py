@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-_DURATION = re.compile(
-    r"\s*(\d+(?:\.\d+)?)\s*(milli|ms|second|sec|s|minute|min|m|hour|h|day|d)[a-z]*\s*", re.IGNORECASE
-)
-_SECONDS = {"milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+# Whole words only: by its first letter a month would be a minute. A month has no length of its own, so it is none of these.
+_UNITS = {
+    0.001: ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
+    1: ("s", "sec", "secs", "second", "seconds"),
+    60: ("m", "min", "mins", "minute", "minutes"),
+    3600: ("h", "hr", "hrs", "hour", "hours"),
+    86400: ("d", "day", "days"),
+    604800: ("w", "week", "weeks"),
+}
+_SECONDS = {unit: seconds for seconds, units in _UNITS.items() for unit in units}
 
 _DELTA_PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week|month|year)s?", re.IGNORECASE)
 _DELTA_SECONDS = {
@@ -29,13 +36,13 @@ _MOST = 2000
 
 
 def read_duration(text: str) -> timedelta | None:
-    """The length of time that a text spells (``30 seconds``, ``5 min``, ``1 day``), None where it spells none."""
+    """The length of time that a text spells (``30 seconds``, ``5 min``, ``1 day``, ``2 weeks``), None where it spells none."""
     match = _DURATION.fullmatch(text)
-    if match is None:
+    unit = _SECONDS.get(match[2].lower()) if match is not None else None
+    if match is None or unit is None:
         return None
-    unit = match[2].lower()
     try:
-        return timedelta(seconds=float(match[1]) * _SECONDS["milli" if unit in ("milli", "ms") else unit[0]])
+        return timedelta(seconds=float(match[1]) * unit)
     except OverflowError:
         return None
 

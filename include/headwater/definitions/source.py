@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+# How old a file may be against the newest that a stream has read, in Spark's spelling, where the read does not say it: a thousand
+# years. Spark's own limit is a week.
+ANY_FILE_AGE = "365000d"
+
 
 class SourceKind(StrEnum):
     """What a flow reads, as far as it matters for detecting new data."""

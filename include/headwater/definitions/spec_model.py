@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from headwater.definitions.intervals import read_duration
 
@@ -25,9 +25,28 @@ class WrongAt(ValueError):
 
 
 def _duration(value: object) -> object:
-    """Read Spark's interval spelling ("30 seconds"); anything else is left to pydantic."""
-    duration = read_duration(value) if isinstance(value, str) else None
-    return value if duration is None else duration
+    """Read Spark's interval spelling ("30 seconds"); a number means seconds, and "PT30S" and "00:00:30" are left to pydantic.
+
+    A length of time decides what is removed and when: whatever is not clearly one is refused, never guessed.
+    """
+    if isinstance(value, str):
+        length = read_duration(value)
+        if length is None and not (":" in value or value.lstrip("+-").startswith("P")):
+            raise ValueError(_NO_LENGTH)
+        return value if length is None else length
+    if isinstance(value, bool) or (isinstance(value, int | float) and not value >= 0):
+        raise ValueError(_NO_LENGTH)
+    return value
 
 
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
+def _not_negative(length: timedelta) -> timedelta:
+    if length < timedelta(0):
+        raise ValueError(_NO_LENGTH)
+    return length
+
+
+_NO_LENGTH = (
+    "a length of time is a number from 0 with milliseconds, seconds, minutes, hours, days or weeks: 30 seconds, 7 days "
+    "(months differ in length: say days)"
+)
+Duration = Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_not_negative)]

@@ -16,7 +16,7 @@ from headwater.doctor.start_facts import flow_start
 from headwater.event_log.reader import last_batches
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, examine
+from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, CHECKS_OF_VIEWS, examine
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart, Positions
 from headwater.storage.place import Place
@@ -73,9 +73,9 @@ class FlowCase:
             start = self.start
         except (FlowStateDamaged, StorageNotReadable) as error:
             return [Damage(error)]
-        if not self.flow.streaming and not self.flow.once:
-            return []
-        return examine(start, CHECKS_OF_ONCE_FLOWS if self.flow.once else CHECKS)
+        if self.flow.once:
+            return examine(start, CHECKS_OF_ONCE_FLOWS)
+        return examine(start, CHECKS if self.flow.streaming else CHECKS_OF_VIEWS)
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:

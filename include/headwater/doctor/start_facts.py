@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.flow_role import FlowRole, flow_role
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, table_id
 from headwater.doctor.known_positions import known_positions
@@ -51,6 +53,18 @@ def flow_start(
         position=lambda batch: positions().get(batch),
         last_recorded=lambda: max(positions(), default=None),
         deep=deep,
+        role=role_of(flow, target),
+        declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),
+    )
+
+
+def role_of(flow: FlowEntry, target: DatasetEntry) -> FlowRole:
+    """As what a flow runs, as the manifest has it."""
+    return flow_role(
+        view=target.kind is DatasetKind.MATERIALIZED_VIEW,
+        snapshots=flow.output_mode is OutputKind.SNAPSHOT,
+        once=flow.once,
+        changes=flow.output_mode is OutputKind.CHANGES,
     )
 
 

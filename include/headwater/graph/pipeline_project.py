@@ -344,11 +344,23 @@ def _root(chosen: str | Place, reached: Callable[[str], ObjectStore]) -> Place:
     if isinstance(chosen, ObjectPath):
         return chosen
     if not is_url(str(chosen)):
-        return _resolved(chosen)
+        return _folder(chosen)
     scheme = str(chosen).partition("://")[0]
     if scheme not in SUPPORTED:
         raise unsupported(scheme)
     return place_of(str(chosen), store=reached(scheme))
+
+
+def _folder(chosen: str | Path) -> Path:
+    """A folder that is there or can be made; raises UsageError where a file lies in its way."""
+    folder = _resolved(chosen)
+    # Path.exists() would raise below a folder that may not be looked into.
+    nearest = next((path for path in (folder, *folder.parents) if os.path.exists(path)), None)  # noqa: PTH110
+    if nearest is not None and not nearest.is_dir():
+        raise UsageError(
+            f"{str(chosen)!a} can't be a folder: {nearest} is a file.", remedy="Give the path of a folder."
+        )
+    return folder
 
 
 def _named(folder: str | Path) -> Path:

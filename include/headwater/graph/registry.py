@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from headwater.definitions.bound_names import changed_names, outer_values
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.event_hook import EventHook
@@ -64,6 +65,7 @@ class Registry:
         self._flows: dict[str, Flow] = {}
         self._expectations: dict[int, list[Expectation]] = {}
         self._hooks: dict[str, EventHook] = {}
+        self._outer_values: dict[str, dict[str, object]] = {}
         self._kept: list[Callable[..., Any]] = []
 
     def dataset_name(self, text: str, where: SourceLocation | None = None) -> DatasetName:
@@ -92,6 +94,7 @@ class Registry:
     def add_flow(self, flow: Flow) -> None:
         """Record a flow; raises DuplicateDataset where another flow has its name."""
         check_dotted_name(flow.name, "flow", flow.location)
+        self._outer_values.setdefault(flow.name, outer_values(flow.function))
         taken = self._flows.get(flow.name)
         if taken is not None:
             apart = apart_from_changes(flow, taken)
@@ -151,6 +154,10 @@ class Registry:
     def flows(self) -> list[Flow]:
         """All flows, with the Spark settings that their targets have for them."""
         return [self._with_settings(flow) for flow in hydrated(self._flows.values())]
+
+    def changed_variables(self, flow: Flow) -> list[str]:
+        """The variables that a flow's function reads and that have another value now than when it was declared."""
+        return changed_names(flow.function, self._outer_values.get(flow.name, {}))
 
     def keep(self, datasets: Collection[Dataset]) -> None:
         """Forget every dataset but these, and every flow into another one; their declarations are replaced by those given here."""

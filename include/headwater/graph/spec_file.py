@@ -25,11 +25,23 @@ from headwater.suggestions import nearest
 SPEC_FILES = (
     "pipeline.yml", "pipeline.yaml", "pipeline.json", "spark-pipeline.yml", "spark-pipeline.yaml",
 )  # fmt: skip
+# pydantic speaks of Python's types.
+_OWN_WORDS = {
+    "tuple_type": "a list is expected: [a, b], or a line with a dash for each",
+    "dict_type": "a map of keys to values is expected",
+    "model_type": "a map of keys to values is expected",
+    "model_attributes_type": "a map of keys to values is expected",
+    "string_type": "a text is expected; in quotes, where it looks like a number, a date or a truth value",
+}
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
 
 
 def find_spec_file(folder: Path) -> Path:
     """The pipeline's spec file in ``folder``; raises PipelineNotFound where there is none, or more than one."""
+    if folder.is_file():
+        raise PipelineNotFound(
+            f"{folder} is a file.", remedy=f"Give the folder that it lies in: {folder.parent}."
+        )
     if not folder.is_dir():
         raise PipelineNotFound(
             f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml."
@@ -206,7 +218,7 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
     if detail["type"] == "missing":
         return f"The key `{dotted}` is missing.", where
     given = detail.get("input")
-    message = detail["msg"].removeprefix("Value error, ")
+    message = _OWN_WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
     if isinstance(of_parts, WrongAt):  # it quotes names alone
         return f"{message}.", where
     if any(map(_ENVIRONMENT.search, _scalars(node))):

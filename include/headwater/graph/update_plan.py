@@ -5,7 +5,7 @@ Decision 0012.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.definitions.dataset import DatasetKind
@@ -153,7 +153,7 @@ def _reset_flows(manifest: Manifest, selection: Selection, emptied: Collection[s
         flow for flow in manifest.flows if flow.name in selection.reset_flows and flow.target not in emptied
     ]
     for flow in flows:
-        if not _may_reset(tables[flow.target]):
+        if not may_reset(tables[flow.target].table_properties):
             raise ResetNotAllowed(
                 f"The flow {flow.name!r} must not start over: the property pipelines.reset.allowed of its table "
                 f"{flow.target!r} is false.",
@@ -209,7 +209,7 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
     for entry in manifest.outputs:
         if entry.name not in requested or entry.kind not in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
             continue
-        if not _may_reset(entry):
+        if not may_reset(entry.table_properties):
             if entry.name in selection.full_refresh:
                 raise ResetNotAllowed(
                     f"The table {entry.name!r} must not be reset: its property pipelines.reset.allowed is false.",
@@ -238,8 +238,9 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
     return names
 
 
-def _may_reset(entry: DatasetEntry) -> bool:
-    return entry.table_properties.get("pipelines.reset.allowed", "true").lower() != "false"
+def may_reset(properties: Mapping[str, str]) -> bool:
+    """Whether a table with these properties may be emptied (``pipelines.reset.allowed``)."""
+    return properties.get("pipelines.reset.allowed", "true").lower() != "false"
 
 
 def _known(name: str, names: Sequence[str] | dict[str, DatasetEntry], what: str) -> None:

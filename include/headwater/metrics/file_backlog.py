@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.checkpoints.offsets import SeenFile, files_seen
+from headwater.definitions.intervals import read_duration
 from headwater.errors import SourceUnreachable
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.file_listing import list_files
 from headwater.storage.access import ObjectStore
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.place import Place, is_s3
-
-# Spark forgets, and then ignores, files that are so much older than the newest it has seen.
-_MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000
 
 
 def file_backlog(
@@ -42,18 +40,20 @@ def file_backlog(
         seen = files_seen(checkpoint, source_index, up_to=int(offset["logOffset"]))
     seen_times = {file.path: file.timestamp for file in seen}
     again = options.get("allowOverwrites") == "true"
-    oldest_ms = 0
-    if seen and "maxFileAge" not in options:
-        oldest_ms = max(file.timestamp for file in seen) - _MAX_FILE_AGE_MS
+    # Spark forgets, and then passes over, files that are so much older than the newest it has read.
+    age = read_duration(options.get("maxFileAge", ""))
+    oldest_ms = 0.0
+    if seen and age is not None:
+        oldest_ms = max(file.timestamp for file in seen) - age.total_seconds() * 1000
     new = [
         f
         for f in present
         if (f.path not in seen_times and f.modified_ns // 1_000_000 >= oldest_ms)
         or (again and f.path in seen_times and f.modified_ns // 1_000_000 > seen_times[f.path])
     ]
-    age = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
+    waited = max(0.0, time.time() - min(f.modified_ns for f in new) / 1e9) if new else 0.0
     # How many rows a file holds is not known before it is read; no file holds none.
     records = None if new else 0
     return Backlog(
-        records=records, bytes=sum(f.size for f in new), files=len(new), seconds=age, moved=bool(new)
+        records=records, bytes=sum(f.size for f in new), files=len(new), seconds=waited, moved=bool(new)
     )

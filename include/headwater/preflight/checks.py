@@ -27,6 +27,7 @@ from headwater.preflight.log_checks import (
 )
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.position_checks import position_went_back
+from headwater.preflight.role_checks import role_was_changed
 from headwater.preflight.sink_checks import (
     batches_are_forgotten,
     checkpoint_was_lost,
@@ -43,13 +44,14 @@ from headwater.preflight.state_schemas import schemas_lie_elsewhere
 from headwater.runtime.secret_values import without_known
 from headwater.storage.listing import looked_over
 
-__all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "FlowStart", "check_start", "examine"]
+__all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "CHECKS_OF_VIEWS", "FlowStart", "check_start", "examine"]
 
 Check = Callable[[FlowStart], Iterator[Damage]]
 
 # In this order: first what makes all other checks meaningless. New checks are added here.
 CHECKS: tuple[Check, ...] = (
     table_log_has_a_hole,
+    role_was_changed,
     table_was_dropped,
     table_was_recreated,
     table_was_rolled_back,
@@ -83,10 +85,13 @@ CHECKS: tuple[Check, ...] = (
 # A flow that runs once has no checkpoint of Spark's.
 CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     table_log_has_a_hole,
+    role_was_changed,
     table_was_dropped,
     table_was_recreated,
     batches_are_forgotten,
 )
+# The query of a view has no position.
+CHECKS_OF_VIEWS: tuple[Check, ...] = (role_was_changed,)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered
 from headwater.definitions.source import SourceKind
@@ -77,6 +78,7 @@ class FlowStart:
     ``plan``: the operators that keep state now, None where that is not known.
     ``position``: the end offsets of a batch of the live epoch, as recorded outside the checkpoint.
     ``last_recorded``: the last batch of the live epoch that is recorded outside the checkpoint.
+    ``role``: as what the flow runs now, None where that is not known. ``declared``: the flows that its table has now.
     ``deep``: compare checksums of all files that the next start needs, however large.
     """
 
@@ -93,6 +95,8 @@ class FlowStart:
     position: Callable[[int], Positions | None] = _unknown
     deep: bool = False
     last_recorded: Callable[[], int | None] = _never
+    role: FlowRole | None = None
+    declared: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Place:

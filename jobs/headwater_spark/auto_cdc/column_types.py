@@ -71,6 +71,12 @@ def fitted_type(current: DataType, new: DataType) -> DataType | None:
     return _fitted(current, new, exact=False)
 
 
+def holds(current: DataType, new: DataType) -> bool:
+    """Whether a column of type ``current`` holds all values of type ``new`` as it is; fields of structs may come and go."""
+    fitted = fitted_type(current, new)
+    return fitted is not None and not list(_widened(current, fitted, ()))
+
+
 def _fitted(current: DataType, new: DataType, *, exact: bool) -> DataType | None:
     if isinstance(current, StructType) and isinstance(new, StructType):
         return _fitted_struct(current, new, exact=exact)

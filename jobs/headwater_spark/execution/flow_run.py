@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame
 
 from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.checkpoints.flow_role import FlowRole, flow_role
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.definitions.output_kind import OutputKind
 from headwater.delta_log.table_history import readable_table_id, table_exists
 from headwater.doctor import start_facts
 from headwater.errors import HeadwaterError
@@ -74,6 +76,16 @@ class FlowRun:
     def is_view(self) -> bool:
         """Whether it fills a materialized view."""
         return self.context.pipeline.evaluation.kind_of(self.dataset) is DatasetKind.MATERIALIZED_VIEW
+
+    @property
+    def role(self) -> FlowRole:
+        """As what it runs."""
+        return flow_role(
+            view=self.is_view,
+            snapshots=self.flow.snapshots is not None,
+            once=self.flow.once,
+            changes=self.mode.kind is OutputKind.CHANGES,
+        )
 
     @property
     def is_stream(self) -> bool:

@@ -16,8 +16,9 @@ def run_once(run: FlowRun) -> None:
     state, definition = bounded_state(run), run.context.pipeline.manifest.definition_hash
     if state.completed:
         run.outcome.status = FlowStatus.COMPLETED
-        run.checkpoint.update_state(definition_hash=definition)
+        run.checkpoint.update_state(definition_hash=definition, role=run.role)
         return
+    run.checkpoint.update_state(role=run.role)
     with run.settings():
         _write(run, state.epoch)
     run.context.check_lease()

@@ -13,6 +13,7 @@ from headwater.storage.place import located
 from headwater.storage.walking import remove_tree
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import delete_rows, empty_table
+from headwater_spark.execution.former_flows import with_former_flows
 from headwater_spark.execution.update_context import UpdateContext
 
 
@@ -23,7 +24,8 @@ def run_resets(context: UpdateContext, plan: UpdatePlan) -> None:
     reset with its emptied source, but was not, could never continue.
     """
     context.check_lease()
-    stages = (*_unfinished(context, plan), *plan.resets)
+    begun = (*_unfinished(context, plan), *plan.resets)
+    stages = [with_former_flows(context, stage) for stage in begun]
     order = [stage.dataset for stage in plan.refreshes]
     for stage in sorted(stages, key=lambda stage: order.index(stage.dataset), reverse=True):
         _intend(context, stage)

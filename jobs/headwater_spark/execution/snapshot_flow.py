@@ -42,7 +42,7 @@ def run_snapshots(run: FlowRun) -> None:
     same = now is not None and not run.entry.time_dependent and dict(state.input_versions) == now
     applied = True
     if not (state.completed and (run.flow.once or (same and state.definition_hash == definition))):
-        run.checkpoint.update_state(completed=False, sink_id=readable_table_id(table))
+        run.checkpoint.update_state(completed=False, sink_id=readable_table_id(table), role=run.role)
         with run.settings():
             applied = _Snapshots(run, state).apply_all()
     stopped = context.stop_requested.is_set()
@@ -50,6 +50,7 @@ def run_snapshots(run: FlowRun) -> None:
         completed=not stopped and (applied or not run.flow.once),
         definition_hash=definition,
         input_versions=now or {},
+        role=run.role,
     )
     run.outcome.version = head_version(table)
     run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED

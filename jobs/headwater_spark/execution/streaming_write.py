@@ -29,6 +29,7 @@ from headwater.storage.place import Place
 from headwater_spark.delta_writes.retired_epochs import ids_before, retire
 from headwater_spark.delta_writes.tables import create_table
 from headwater_spark.execution.batch_records import BatchRecords
+from headwater_spark.execution.column_types import check_column_types
 from headwater_spark.execution.file_cleaning import clean_sources
 from headwater_spark.execution.fixed_settings import fixed_settings
 from headwater_spark.execution.flow_run import FlowRun
@@ -43,7 +44,7 @@ from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_
 from headwater_spark.rules.expectations import apply_expectations
 from headwater_spark.rules.judgement import mark_rows
 from headwater_spark.rules.source_records import with_source
-from headwater_spark.sources.source_schemas import check_source_schemas, stream_schemas
+from headwater_spark.sources.source_schemas import OUTPUT, check_source_schemas, stream_schemas
 
 # Enough for an update that is stopped by hand; Airflow, which kills a task after five seconds, sets a shorter time.
 STOP_SECONDS = 30.0
@@ -142,7 +143,7 @@ def _opened(run: FlowRun, surviving: FlowState | None) -> FlowState:
         ids = ids_before(run.checkpoint, run.identity, epoch)
         retire(run.context.spark, (run.delta_table, run.context.quarantine_path(run.dataset)), ids)
     settings = fixed_settings(run, surviving or FlowState())
-    return run.checkpoint.update_state(epoch=epoch, completed=False, state_settings=settings)
+    return run.checkpoint.update_state(epoch=epoch, completed=False, state_settings=settings, role=run.role)
 
 
 def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFile]) -> DataFrame:
@@ -152,6 +153,8 @@ def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFil
     tables = {str(run.context.table_path(dataset)) for dataset in datasets if dataset.stored}
     schemas = stream_schemas(frame, tables)
     check_source_schemas(run.flow, state.source_schemas, schemas)
+    if state.source_schemas.get(OUTPUT) != schemas.columns[OUTPUT]:
+        check_column_types(run, frame.schema)
     run.checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
     return _checked(frame, run.dataset, unreadable, count=run.delta_table is None)
 

@@ -42,6 +42,7 @@ from headwater_spark.delta_writes.delta_overwrite import DeltaOverwrite
 from headwater_spark.delta_writes.table_upkeep import keep_clustering
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows, write_batch, write_rows
+from headwater_spark.execution.former_flows import make_replaceable
 from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, RefreshDecision, source_bytes
 from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources, table_bytes
 from headwater_spark.execution.written_rows import merged_groups, overwritten_rows
@@ -71,6 +72,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
 
     Raises:
         NotIncrementalizable: its policy is incremental_strict, and it can't be refreshed incrementally this time.
+        FlowKindChanged: the table has rows of a stream, and a full refresh was not asked for, or is not allowed.
     """
     # Taken before the read: what arrives meanwhile is read again by the next update, never missed.
     now = fingerprints(run.context, run.entry)
@@ -81,7 +83,8 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
         run.outcome.version = head_version(run.table)
         run.outcome.status = FlowStatus.COMPLETED
         return
-    run.checkpoint.update_state(completed=False)
+    make_replaceable(run, state, force=force)
+    run.checkpoint.update_state(completed=False, role=run.role)
     with run.settings():
         refresh = _begun(run, others, whole=force)
         refresh.carry_out()

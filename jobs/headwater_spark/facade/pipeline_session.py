@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from headwater.definitions.source import ANY_FILE_AGE
 from headwater.errors import UnsupportedSource
 from headwater_spark.facade.colon_paths import colon_paths, replaced
 from headwater_spark.facade.pinned_tables import pinned_version
@@ -327,6 +328,12 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
     """``spark.readStream`` of the facade."""
 
     streaming = True
+
+    def _check_addresses(self, path: Any) -> None:
+        super()._check_addresses(path)
+        if self.source_format in FILE_FORMATS and "maxfileage" not in self.options_given:
+            # Spark would pass over files a week older than the newest it has read, without a word: `cp -p` would lose them.
+            DataStreamReader.option(self, "maxFileAge", ANY_FILE_AGE)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table, as a stream."""

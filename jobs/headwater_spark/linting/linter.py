@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from headwater.definitions.finding import LINT_RULES, Finding, Severity, finding
 from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
+from headwater_spark.linting.former_tables import tables_no_longer_filled
 from headwater_spark.linting.key_rules import unsteady_keys
+from headwater_spark.linting.loop_rules import changed_variables
 from headwater_spark.linting.reader_rules import unreadable_tables
 from headwater_spark.linting.retention_rules import short_retention
 from headwater_spark.linting.setting_rules import (
@@ -50,6 +52,8 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     idle_settings_of_a_flow,
     real_time_in_updates_that_end,
     uncounted_rules,
+    changed_variables,
+    tables_no_longer_filled,
 )
 _ORDER = list(Severity)
 

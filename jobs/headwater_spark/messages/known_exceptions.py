@@ -87,8 +87,8 @@ _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),
      "The file can't be read to its end. Replace it with an intact one, or move it away; with a rule that quarantines "
      "(dp.expect_or_quarantine) on the table such files are kept out, and the flow goes on."),
-    (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
-    (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query or rule, or set spark.sql.ansi.enabled: false under `configuration`."),
+    (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query or rule, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
      'The source table was changed, not only appended to. Follow its changes with .option("readChangeFeed", "true"), read it as a '
      'whole in a @dp.materialized_view, or pass over the changes with .option("skipChangeCommits", "true").'),

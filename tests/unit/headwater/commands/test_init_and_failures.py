@@ -38,6 +38,15 @@ def test_init_with_a_name(tmp_path, capsys):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize("name", ["2026", "on", "null", "1e3", "0x1F", "true", "_1"])
+def test_init_names_that_yaml_takes_for_something_else(tmp_path, capsys, name):
+    """A folder named like a number or a truth value gives a pipeline of that name, which can be read."""
+    assert main(["init", str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    project = open_project(tmp_path / name, storage=tmp_path / "s", warehouse=tmp_path / "w")
+    assert project.pipeline_id == name
+
+
 def test_init_spares_what_is_there(tmp_path):
     """A folder with something in it is refused and left as it was."""
     (tmp_path / "mine.txt").write_text("mine")

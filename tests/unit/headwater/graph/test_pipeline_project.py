@@ -77,6 +77,15 @@ def test_roots_the_nearest_word_wins(folder: Path, tmp_path: Path, monkeypatch: 
     assert opened(folder, environment=environment, storage=tmp_path / "g").storage == tmp_path / "g"
 
 
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_roots_behind_a_file(folder: Path, below: str):
+    """Where a file lies in the way of storage or warehouse, the error names it, not what could not be read there."""
+    file = folder / "pipeline.yml"
+    for root in ("storage", "warehouse"):
+        with pytest.raises(UsageError, match=r"pipeline\.yml is a file"):
+            open_project(folder, **{root: str(file / below)})
+
+
 def test_roots_on_an_object_store(folder: Path):
     """S3 is a place, reached by the spec's settings; stores without exclusive writers, and other schemes, are refused."""
     (folder / "pipeline.yml").write_text(f"{SPEC}object_store: {{endpoint: 'http://minio:9000'}}\n")

@@ -126,6 +126,22 @@ def test_a_wrong_type(tmp_path: Path, text: str, line: int, key: str):
     assert error.remedy
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lint: {ignore: HW101}", "a list is expected"),
+        ("airflow: [1]", "a map of keys to values"),
+        ("configuration: {a: 2026-01-01}", "a text is expected; in quotes"),
+        ("maintenance: {keep: 1 month}", "say days"),
+    ],
+)
+def test_words_of_yaml(tmp_path: Path, text: str, words: str):
+    """A wrong type is named as people know it from the file, not as Python does."""
+    what = fault(tmp_path, f"name: a\n{text}\n").what
+    assert words in what
+    assert not {"tuple", "dict", "timedelta"} & set(what.split())
+
+
 def test_every_fault_is_told_at_once(tmp_path: Path):
     """Two faults are one message, so that they are corrected in one go; the place is the first's."""
     error = fault(tmp_path, "name: a\nfoo: 1\nairflow: {retries: -1}\n")
@@ -184,6 +200,9 @@ def test_finding_the_file(tmp_path: Path):
     with pytest.raises(PipelineNotFound, match=r"holds no pipeline\.yml"):
         find_spec_file(tmp_path)
     (tmp_path / "spark-pipeline.yml").write_text("name: a\n")
+    with pytest.raises(PipelineNotFound, match=r"spark-pipeline\.yml is a file") as raised:
+        find_spec_file(tmp_path / "spark-pipeline.yml")
+    assert str(tmp_path) in raised.value.remedy
     assert find_spec_file(tmp_path).name == "spark-pipeline.yml"
     (tmp_path / "pipeline.yml").write_text("name: a\n")
     with pytest.raises(PipelineNotFound, match=r"pipeline\.yml and spark-pipeline\.yml"):

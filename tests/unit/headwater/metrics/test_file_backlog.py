@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.definitions.source import ANY_FILE_AGE
 from headwater.errors import SourceUnreachable
 from headwater.metrics.file_listing import list_files
 from headwater.metrics.source_position import source_backlog
@@ -66,16 +67,23 @@ def test_unseen_files(pipeline):
     assert 99 < backlog.seconds < 160
 
 
-def test_files_too_old_for_spark(pipeline):
-    """A file that Spark ignores for its age is no backlog that never goes away."""
+@pytest.mark.parametrize(("limit", "waits"), [(None, 1), (ANY_FILE_AGE, 1), ("9d", 1), ("7d", 0)])
+def test_old_files(pipeline, limit: str | None, waits: int):
+    """A file that is older than those that were read waits like others; one that Spark passes over for its age, where the read says
+    so, is no backlog that never goes away.
+    """
     pipeline.land("a.json")
     pipeline.take_in("a.json")
     old = pipeline.land("old.json")
     long_ago = time.time() - 8 * 24 * 3600
     os.utime(old, (long_ago, long_ago))
     flow = pipeline.flow("bronze")
-    backlog = source_backlog(flow, flow.sources[0], pipeline.checkpoint("bronze"), pipeline.project.warehouse)
-    assert (backlog.files, backlog.moved) == (0, False)
+    source = flow.sources[0].model_copy(
+        update={"options": {**flow.sources[0].options, **({"maxFileAge": limit} if limit else {})}}
+    )
+    flow = flow.model_copy(update={"sources": (source,)})
+    backlog = source_backlog(flow, source, pipeline.checkpoint("bronze"), pipeline.project.warehouse)
+    assert (backlog.files, backlog.moved) == (waits, bool(waits))
 
 
 def test_files_of_an_uncommitted_batch_count(pipeline):

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from headwater.definitions.change_conditions import ColumnTypeChanged
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
-from headwater_spark.auto_cdc.column_types import FittedColumns, fit_columns, fitted_type
+from headwater_spark.auto_cdc.column_types import FittedColumns, fit_columns, fitted_type, holds
 
 
 def schema(text: str) -> T.StructType:
@@ -123,3 +123,35 @@ def test_fields_of_nested_types():
     ]  # fmt: skip
     numbered = T.MapType(T.IntegerType(), T.StringType())
     assert fitted_type(numbered, T.MapType(T.LongType(), T.StringType())) is None
+
+
+@pytest.mark.parametrize(
+    ("current", "new", "whole"),
+    [
+        ("long", "int", True),
+        ("int", "long", False),
+        ("int", "double", False),
+        ("double", "float", True),
+        ("dec12.4", "int", False),
+        ("dec10", "short", True),
+        ("dec6.2", "dec5.4", False),
+        ("dec12.4", "dec6.2", True),
+        ("date", "ltz", False),
+        ("int", "void", True),
+        ("bool", "bool", True),
+    ],
+)
+@pytest.mark.parametrize("depth", ["alone", "array", "map", "struct"])
+def test_a_column_holds_all_values(current: str, new: str, whole: bool, depth: str):
+    """Narrower values fit as they are; nothing that would have to be cut does, however deep it lies."""
+
+    def placed(kind: T.DataType, *more: T.StructField) -> T.DataType:
+        if depth == "alone":
+            return kind
+        if depth == "map":
+            return T.MapType(T.StringType(), kind)
+        return T.ArrayType(kind) if depth == "array" else T.StructType([T.StructField("a", kind), *more])
+
+    other = T.StructField("b", T.StringType())
+    assert holds(placed(TYPES[current]), placed(TYPES[new], other)) == whole
+    assert holds(placed(TYPES[current], other), placed(TYPES[new])) == whole

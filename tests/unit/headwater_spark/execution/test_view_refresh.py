@@ -58,6 +58,8 @@ def view(
     monkeypatch.setattr(flow_writer, "apply_expectations", lambda frame, *_: frame)
     monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
     monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
+    # Roles are those of tests/unit/headwater/preflight/test_role_checks.py.
+    monkeypatch.setattr(full_refresh, "make_replaceable", lambda *_, **__: None)
     # Nothing is written here, so that the table's log names no refresh.
     monkeypatch.setattr(full_refresh, "newest_update", lambda *_: "u1")
     full_refresh.refresh_view(run_of(context, table, one), force=force)
