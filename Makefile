@@ -61,7 +61,7 @@ test-k8s: classes ## Run updates in pods, on a real API server of Kubernetes: ro
 	test -d .venv-k8s || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target .venv-k8s -r tests/k8s/requirements.lock
 	PYTHONPATH=$(CURDIR)/.venv-k8s $(BIN)/pytest tests/k8s
 
-test-azure: classes ## Run what runs on S3 on an emulator of Azure: npm, 365 MB once; four minutes
+test-azure: classes ## Run what runs on S3 on an emulator of Azure: npm, 365 MB once; three minutes
 	$(BIN)/pytest -s tests/azure
 
 # A network of its own: the ports of docker-compose.yaml are free in it, and nothing outside reaches them.

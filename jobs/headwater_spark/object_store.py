@@ -32,7 +32,7 @@ def use_azure_login(spark: SparkSession, environment: Mapping[str, str] = os.env
 
     As Spark does with AWS's variables: it is in the memory of the driver and its executors, and in no argument.
     """
-    hadoop: Any = spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]  # noqa: SLF001 - as above
+    hadoop: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
     if hadoop.getPropsWithPrefix(AUTH_TYPE).isEmpty():
         for name, value in hadoop_login(environment).items():
             hadoop.set(name, value)

@@ -10,6 +10,7 @@ import http.client
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import quote, urlsplit
+
+from tests.azure.certificates import Certificates
 
 from headwater.runtime.cache import cache_root
 from headwater.storage.access import object_store
@@ -51,13 +54,15 @@ class Azurite:
     """A running one, with one account."""
 
     endpoint: str
+    trusted: Certificates | None = None
 
     def environment(self) -> dict[str, str]:
         """Variables that lead obstore, delta-rs and us to the server."""
+        of_tls = {"SSL_CERT_FILE": str(self.trusted.authority)} if self.trusted is not None else {}
         return {
             "AZURE_STORAGE_ENDPOINT": f"{self.endpoint}/{ACCOUNT}",
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,
-            "AZURE_ALLOW_HTTP": "true",
+            **of_tls,
         }
 
     def place(self, container: str, key: str = "") -> ObjectPath:
@@ -84,11 +89,18 @@ class Azurite:
         signed = f"PUT{chr(10) * 12}{named}/{ACCOUNT}{target}{parameters}"
         digest = hmac.digest(base64.b64decode(KEY), signed.encode(), "sha256")
         sent["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
-        connection = http.client.HTTPConnection(urlsplit(self.endpoint).netloc, timeout=30)
+        connection = self._connection()
         with contextlib.closing(connection):
             connection.request("PUT", f"{target}?{query}" if query else target, b"", sent)
             answer = connection.getresponse()
             assert answer.status == 201, answer.read()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host = urlsplit(self.endpoint).netloc
+        if self.trusted is None:
+            return http.client.HTTPConnection(host, timeout=30)
+        context = ssl.create_default_context(cafile=str(self.trusted.authority))
+        return http.client.HTTPSConnection(host, timeout=30, context=context)
 
 
 def address(container: str) -> str:
@@ -97,13 +109,18 @@ def address(container: str) -> str:
 
 
 @contextmanager
-def azurite(folder: Path) -> Iterator[Azurite]:
-    """Run one that keeps its objects in memory and its log in ``folder``; the environment leads to it inside the block."""
+def azurite(folder: Path, trusted: Certificates | None = None) -> Iterator[Azurite]:
+    """Run one that keeps its objects in memory and its log in ``folder``; the environment leads to it inside the block.
+
+    ``trusted``: certificates, for one that speaks TLS.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     command = ["node", str(program()), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     command += ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--loose", "--disableTelemetry"]
+    if trusted is not None:
+        command += ["--cert", str(trusted.folder / "server.pem"), "--key", str(trusted.folder / "server.key")]
     log = folder / "azurite.log"
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -113,7 +130,8 @@ def azurite(folder: Path) -> Iterator[Azurite]:
             stderr=out,
             env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"},
         )
-    server = Azurite(f"http://127.0.0.1:{port}")
+    scheme = "http" if trusted is None else "https"
+    server = Azurite(f"{scheme}://127.0.0.1:{port}", trusted)
     known = {name: os.environ.get(name) for name in server.environment()}
     try:
         _wait(port, process, log)

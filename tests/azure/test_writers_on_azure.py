@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from py4j import java_gateway
 from py4j.protocol import get_return_value
-from tests.azure.azurite import Azurite, address
+from tests.azure.azurite import Azurite, address, azurite
+from tests.azure.certificates import certificates
 from tests.integration.test_writers_of_a_store_never_overwrite_each_other import (
     REFUSALS,
     at_once,
@@ -20,6 +21,7 @@ from tests.integration.test_writers_of_a_store_never_overwrite_each_other import
 from headwater.runtime.object_store import store_settings
 from headwater.storage.access import object_store
 from headwater.storage.azure import hadoop_login
+from headwater.storage.delta_tables import append, delta_table
 
 ROUNDS = 25
 ROOT = f"abfss://{address('races')}"
@@ -71,12 +73,33 @@ class Writer:
         return str(self.logs.read(self.path(key), self.conf).next())
 
 
+@pytest.fixture(scope="module", params=["http", "https"])
+def reached(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """An emulator without TLS, as one has it on loopback; and one with it, through the classes that Azure itself is reached by."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with azurite(folder, certificates(folder) if request.param == "https" else None) as running:
+        running.make_container("races")
+        yield running
+
+
+def test_python_reaches_it(reached: Azurite):
+    """obstore and delta-rs write and read, with the certificate that ``SSL_CERT_FILE`` names where there is TLS."""
+    import pyarrow as pa
+
+    place = reached.place("races", "python")
+    (place / "a").write_text("there")
+    assert (place / "a").read_text() == "there"
+    append(place / "table", pa.table({"id": [1]}))
+    assert delta_table(place / "table").version() == 0
+
+
 @pytest.fixture(scope="module")
-def writers(server: Azurite) -> Iterator[list[Writer]]:
+def writers(reached: Azurite) -> Iterator[list[Writer]]:
     """Two JVMs."""
-    server.make_container("races")
-    environment = server.environment()
+    environment = reached.environment()
     settings = store_settings(object_store("abfss", {}, environment))
+    if reached.trusted is not None:
+        settings["spark.driver.extraJavaOptions"] = reached.trusted.java_options
     with pytest.MonkeyPatch.context() as patched, ExitStack() as machines:
         # A session of this process has errors of every JVM translated by its own, which has other objects by the same names.
         patched.setattr(java_gateway, "get_return_value", get_return_value)

@@ -27,3 +27,12 @@ def test_other_stores_are_refused():
     """What Headwater can't write to holds no position either."""
     with pytest.raises(UnsupportedStore):
         storage_folder({"HEADWATER_STORAGE": "gs://lake/storage"})
+
+
+def test_storage_on_azure():
+    """The variables of Azure lead there; a connection for S3 in the same environment is not looked up."""
+    address = "abfss://lake@company.dfs.core.windows.net/storage"
+    environment = {"HEADWATER_STORAGE": address, "HEADWATER_STORE_CONNECTION": "my_s3"}
+    storage = storage_folder({**environment, "AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:10000/company"})
+    assert isinstance(storage, ObjectPath)
+    assert (str(storage), storage.bucket.access.endpoint) == (address, "http://127.0.0.1:10000")
