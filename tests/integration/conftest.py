@@ -22,7 +22,7 @@ ROOMY = {
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
     "spark.sql.ui.retainedExecutions": "50",
-    # Each query is described for a UI that nobody opens: in short, that takes a sixth less of a small update's time.
+    # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",
     # Drivers of the tests of DAGs and of kills run with an update's own settings.
     **NO_CODE,
