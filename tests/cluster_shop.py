@@ -30,6 +30,8 @@ spark:
   spark.driver.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
   spark.executor.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
   spark.sql.shuffle.partitions: 2
+  spark.sql.codegen.wholeStage: false
+  spark.sql.codegen.factoryMode: NO_CODEGEN
 """
 SOURCE = """
 from names import tidy

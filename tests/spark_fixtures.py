@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline_case import SPARK, PipelineCase
 
+from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.session import start_session
 from headwater_spark.testing.local_session import forget_tables
 
@@ -31,6 +32,16 @@ def spark(spark_settings: Mapping[str, str]) -> Iterator[SparkSession]:
     session = start_session("tests", spark_settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def few_jobs(spark: SparkSession) -> Iterator[None]:
+    """For modules whose promises are about rows: an exchange of ten rows is no Spark job of its own.
+
+    The other modules, and all drivers of their own, run with Spark's adaptive execution, as an update does.
+    """
+    with session_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        yield
 
 
 @pytest.fixture(scope="module")

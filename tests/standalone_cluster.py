@@ -68,6 +68,7 @@ class StandaloneCluster:
                     **java_environment(),
                     "SPARK_HOME": str(spark),
                     "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 },
             )
 

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import tests.dags.airflow_home as airflow_home  # before Airflow
 from tests.dags.pipeline_folder import write_pipeline
 from tests.postgres_server import PROGRAMS, running_postgres
+
+# Over a minute each; they come first, so that no process of tests waits long for the other at the end.
+LONG = ("test_a_real_pipeline_is_operated.py", "test_orders_dag_runs.py")
 
 
 # xdist reads the groups in a hook of the same name: marks that came after it would count for nothing.
@@ -18,7 +21,9 @@ def pytest_collection_modifyitems(items):
         if "live_airflow" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("live"))
     # What takes the services elsewhere comes after those who need them where they are.
-    items.sort(key=lambda item: "moved_airflow" in getattr(item, "fixturenames", ()))
+    items.sort(
+        key=lambda item: (item.path.name not in LONG, "moved_airflow" in getattr(item, "fixturenames", ()))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -80,9 +85,9 @@ def driver(roots, monkeypatch):
     return fake
 
 
-@pytest.fixture(scope="session")
-def live_airflow(request, tmp_path_factory):
-    """A running Airflow, for all tests that need one; takes about half a minute to start.
+@contextmanager
+def running_airflow(request, folder):
+    """A running Airflow below a folder; takes about a quarter of a minute to start.
 
     On Postgres where it is installed, as in production: Airflow makes no backfill while another of its
     services writes to SQLite.
@@ -92,16 +97,29 @@ def live_airflow(request, tmp_path_factory):
 
     from headwater_demo.processes import ProcessTable
 
-    # Otherwise each process of tests would start one.
-    if getattr(request.config.option, "loadgroup", False):
-        needing = [item for item in request.session.items if "live_airflow" in item.fixturenames]
-        assert all(item.nodeid.endswith("@live") for item in needing)
     if not PROGRAMS:
         request.getfixturevalue("airflow_database")
-    folder = tmp_path_factory.mktemp("live")
     database = running_postgres() if PROGRAMS else nullcontext()
     with database as server, WebHook() as hook, ProcessTable(folder) as processes:
         airflow = LiveAirflow(folder, processes, hook, server)
         airflow.start()
         yield airflow
         airflow.end()
+
+
+@pytest.fixture(scope="session")
+def live_airflow(request, tmp_path_factory):
+    """A running Airflow for all tests that need one, but for those with ``own_airflow``."""
+    # Otherwise each process of tests would start one.
+    if getattr(request.config.option, "loadgroup", False):
+        needing = [item for item in request.session.items if "live_airflow" in item.fixturenames]
+        assert all(item.nodeid.endswith("@live") for item in needing)
+    with running_airflow(request, tmp_path_factory.mktemp("live")) as airflow:
+        yield airflow
+
+
+@pytest.fixture(scope="module")
+def own_airflow(request, tmp_path_factory):
+    """A running Airflow for the tests of one file: they take so long that another process of tests runs them beside the others."""
+    with running_airflow(request, tmp_path_factory.mktemp("own")) as airflow:
+        yield airflow

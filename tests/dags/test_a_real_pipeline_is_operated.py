@@ -90,8 +90,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(live_airflow):
-    return Shop(live_airflow)
+def shop(own_airflow):
+    return Shop(own_airflow)
 
 
 def test_it_runs_breaks_is_repaired_filled_again_and_tidied(shop):

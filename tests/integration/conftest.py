@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.integration.scheduling import ByFile, in_order
-from tests.pipeline_case import SPARK
+from tests.pipeline_case import NO_CODE, SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
-from tests.spark_fixtures import kept, pipeline, spark
+from tests.spark_fixtures import few_jobs, kept, pipeline, spark
 
-__all__ = ["done", "kept", "pipeline", "prepared", "shared_broker", "spark"]
+__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
@@ -22,10 +22,10 @@ ROOMY = {
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
     "spark.sql.ui.retainedExecutions": "50",
-    # A third of the time of a small update goes into generating and compiling code for queries that see ten rows. Drivers of
-    # the tests of DAGs and of kills run with an update's own settings.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Each query is described for a UI that nobody opens: in short that costs less.
+    "spark.sql.ui.explainMode": "simple",
+    # Drivers of the tests of DAGs and of kills run with an update's own settings.
+    **NO_CODE,
 }
 
 

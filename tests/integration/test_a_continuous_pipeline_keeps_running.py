@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.continuous_driver import ContinuousDriver
-from tests.pipeline_case import PipelineCase
+from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
@@ -19,8 +19,8 @@ SPEC = """
   pipelines.maxFlowRetryAttempts: 50
   spark.sql.pipelines.execution.watchdog.minRetryTime: 1s
   spark.sql.pipelines.execution.watchdog.maxRetryTime: 1s
-spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 1, spark.sql.codegen.wholeStage: false}
 """
+QUICK = spec_of({**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"})
 SOURCE = """
 import os
 
@@ -114,7 +114,7 @@ class Rows:
 
 @pytest.fixture
 def case(tmp_path: Path) -> Iterator[PipelineCase]:
-    made = PipelineCase(tmp_path, SOURCE, spec=SPEC.removeprefix("\n"))
+    made = PipelineCase(tmp_path, SOURCE, spec=SPEC.removeprefix("\n") + QUICK)
     for folder in ("rows", "sent", "seen"):
         (made.landing / folder).mkdir()
     return made

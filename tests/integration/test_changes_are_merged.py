@@ -6,6 +6,8 @@ import pytest
 
 from headwater.definitions.change_conditions import InvalidChangeFlow, NullKey, NullSequence
 
+pytestmark = pytest.mark.usefixtures("few_jobs")
+
 EVENTS = [
     (124, "Raul", "Oaxaca", "INSERT", 1), (123, "Isabel", "Monterrey", "INSERT", 1),
     (125, "Mercedes", "Tijuana", "INSERT", 2), (126, "Lily", "Cancun", "INSERT", 2),

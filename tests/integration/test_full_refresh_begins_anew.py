@@ -12,6 +12,8 @@ from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.errors import RefusedForSafety, ResetNotAllowed
 from headwater_spark.execution import resets
 
+pytestmark = pytest.mark.usefixtures("few_jobs")
+
 SOURCE = """
 @dp.table
 def silver():

@@ -46,34 +46,33 @@ def named(spark: SparkSession, tmp_path: Path):
 
 
 @pytest.mark.timeout(200)
-def test_a_topic_is_ingested(spark: SparkSession, tmp_path: Path, table):
+def test_a_topic_is_ingested(spark: SparkSession, tmp_path: Path, table, shared_broker: KafkaBroker):
     """The columns of the guide; `latest` is for the first start; messages that are no event are kept with their reason."""
-    location = str(tmp_path / "checkpoint")
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        broker.create_topic("events")
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    location, topic = str(tmp_path / "checkpoint"), "ingested-by-hand"
+    shared_broker.create_topic(topic)
+    producer = Producer({"bootstrap.servers": shared_broker.bootstrap_servers, "log_level": 0})
 
-        def send(*values: object) -> None:
-            for value in values:
-                producer.produce("events", value if isinstance(value, str) else json.dumps(value))
-            assert producer.flush(20) == 0
+    def send(*values: object) -> None:
+        for value in values:
+            producer.produce(topic, value if isinstance(value, str) else json.dumps(value))
+        assert producer.flush(20) == 0
 
-        arguments = [broker.bootstrap_servers, "events", location, table("events"), "--available-now"]
-        send({**EVENT, "event_id": "before"})
-        assert program.main(arguments) == 0
-        send(EVENT, "not json")
-        assert program.main(arguments) == 0
-        rows = spark.table(table("events"))
-        assert rows.columns == [*OF_THE_EVENT, *OF_KAFKA, "ingestion_timestamp", "dt", "processing_date"]
-        assert [(row.event_id, str(row.dt), row.kafka_offset) for row in rows.orderBy("kafka_offset").collect()] == [
-            ("e1", "2026-01-01", 1), (None, "None", 2),
-        ]  # fmt: skip
-        assert DeltaTable.forName(spark, table("events")).detail().collect()[0].partitionColumns == ["dt"]
+    arguments = [shared_broker.bootstrap_servers, topic, location, table("events"), "--available-now"]
+    send({**EVENT, "event_id": "before"})
+    assert program.main(arguments) == 0
+    send(EVENT, "not json")
+    assert program.main(arguments) == 0
+    rows = spark.table(table("events"))
+    assert rows.columns == [*OF_THE_EVENT, *OF_KAFKA, "ingestion_timestamp", "dt", "processing_date"]
+    assert [(row.event_id, str(row.dt), row.kafka_offset) for row in rows.orderBy("kafka_offset").collect()] == [
+        ("e1", "2026-01-01", 1), (None, "None", 2),
+    ]  # fmt: skip
+    assert DeltaTable.forName(spark, table("events")).detail().collect()[0].partitionColumns == ["dt"]
 
-        streaming.ingest_kafka_events(
-            spark, broker.bootstrap_servers, "events", str(tmp_path / "second"), table("valid"),
-            starting_offsets="earliest", dlq_table=table("dlq"), trigger=NOW,
-        )  # fmt: skip
+    streaming.ingest_kafka_events(
+        spark, shared_broker.bootstrap_servers, topic, str(tmp_path / "second"), table("valid"),
+        starting_offsets="earliest", dlq_table=table("dlq"), trigger=NOW,
+    )  # fmt: skip
     assert sorted(row.event_id for row in spark.table(table("valid")).collect()) == ["before", "e1"]
     assert spark.table(table("valid")).columns == rows.columns
     (bad,) = spark.table(table("dlq")).collect()

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.continuous_driver import ContinuousDriver
-from tests.pipeline_case import SPARK, PipelineCase
+from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.graph.conditions import RealTimeNotPermitted
 from headwater_demo.kafka_broker import KafkaBroker
 
-SPEC = """trigger: continuous
-spark: {spark.master: "local[2]", spark.sql.shuffle.partitions: 1}
-"""
+SPEC = "trigger: continuous\n" + spec_of({**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"})
 TOPICS = """
 def topic(name):
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", name)

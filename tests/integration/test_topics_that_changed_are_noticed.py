@@ -21,21 +21,28 @@ from headwater.doctor.surgery import operate
 from headwater.preflight.damage import Repair
 from headwater_demo.kafka_broker import KafkaBroker
 
+TOPIC = "orders-that-change"
+
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
-    """A broker with a topic of five messages."""
+    """A broker that may be killed, with a topic of five messages."""
     with KafkaBroker(tmp_path / "kafka") as running:
-        running.create_topic("orders")
-        produce(running, range(5))
+        with_five(running)
         yield running
+
+
+def with_five(broker: KafkaBroker) -> None:
+    """Make the topic, with five messages."""
+    broker.create_topic(TOPIC)
+    produce(broker, range(5))
 
 
 def produce(broker: KafkaBroker, numbers: range) -> None:
     """Send messages, all acknowledged."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     for number in numbers:
-        producer.produce("orders", str(number))
+        producer.produce(TOPIC, str(number))
     assert producer.flush(20) == 0
 
 
@@ -50,16 +57,17 @@ def values(case: PipelineCase) -> Counter[int]:
     return Counter(int(row[0]) for row in case.rows("orders"))
 
 
-def test_made_anew_and_aged_out(pipeline, broker: KafkaBroker):
+def test_made_anew_and_aged_out(pipeline, shared_broker: KafkaBroker):
     """A topic that was deleted is missed; another one under its name is refused though its offsets go on; so are messages
     that have left.
     """
+    with_five(shared_broker)
     case: PipelineCase = pipeline(
         f"""
 @dp.table
 def orders():
-    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
-    rows = rows.option("subscribe", "orders").option("startingOffsets", "earliest").load()
+    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{shared_broker.bootstrap_servers}")
+    rows = rows.option("subscribe", "{TOPIC}").option("startingOffsets", "earliest").load()
     return rows.selectExpr("CAST(value AS STRING) AS v")
 """
     )
@@ -67,23 +75,23 @@ def orders():
     assert conditions_of(case, "orders") == []
     state = case.checkpoint("orders").read_state()
     assert state is not None
-    assert state.sources[0]["topics"]["orders"]
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    admin.delete_topics(["orders"])["orders"].result(10)
+    assert state.sources[0]["topics"][TOPIC]
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap_servers, "log_level": 0})
+    admin.delete_topics([TOPIC])[TOPIC].result(10)
     ends = time.monotonic() + 20
     while conditions_of(case, "orders") != [("SOURCE_GONE", False)]:
         assert time.monotonic() < ends
         time.sleep(0.1)
-    broker.create_topic("orders")
-    produce(broker, range(100, 110))
+    shared_broker.create_topic(TOPIC)
+    produce(shared_broker, range(100, 110))
     assert conditions_of(case, "orders") == [("SOURCE_REPLACED", False)]
     report = case.update()
     assert (report.state, report.error.condition) == ("FAILED", "SOURCE_REPLACED")  # type: ignore[union-attr]
     begin_anew(case)
     assert case.update().state == "COMPLETED"
     assert values(case) == Counter([*range(5), *range(100, 110)])
-    produce(broker, range(200, 206))
-    low = TopicPartition("orders", 0, 13)
+    produce(shared_broker, range(200, 206))
+    low = TopicPartition(TOPIC, 0, 13)
     next(iter(admin.delete_records([low]).values())).result(10)
     assert conditions_of(case, "orders") == [("SOURCE_AGED_OUT", False)]
     begin_anew(case)
@@ -110,7 +118,7 @@ def held(value):
 @dp.table
 def orders():
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
-    rows = rows.option("subscribe", "orders").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
+    rows = rows.option("subscribe", "{TOPIC}").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
     rows = rows.option("kafkaConsumer.pollTimeoutMs", 2000).option("fetchOffset.numRetries", 1)
     rows = rows.option("kafka.request.timeout.ms", 2000).option("kafka.default.api.timeout.ms", 3000).load()
     return rows.select(held(F.expr("CAST(value AS STRING)")).alias("v"))
