@@ -43,6 +43,7 @@ from headwater_spark.execution.update_context import LAST_PROGRESS, UpdateContex
 from headwater_spark.quarantine.unreadable_files import UnreadableFile, without_files
 from headwater_spark.rules.expectations import apply_expectations
 from headwater_spark.rules.judgement import mark_rows
+from headwater_spark.rules.one_pass import can_collect, render
 from headwater_spark.rules.source_records import with_source
 from headwater_spark.sources.source_schemas import OUTPUT, check_source_schemas, stream_schemas
 
@@ -156,17 +157,24 @@ def _prepared(run: FlowRun, state: FlowState, unreadable: Sequence[UnreadableFil
     if state.source_schemas.get(OUTPUT) != schemas.columns[OUTPUT]:
         check_column_types(run, frame.schema)
     run.checkpoint.update_state(source_schemas=schemas.to_remember(state.source_schemas))
-    return _checked(frame, run.dataset, unreadable, count=run.delta_table is None)
+    one_pass = not state.state_settings
+    return _checked(frame, run.dataset, unreadable, count=run.delta_table is None, one_pass=one_pass)
 
 
 def _checked(
-    frame: DataFrame, dataset: Dataset, unreadable: Sequence[UnreadableFile], *, count: bool
+    frame: DataFrame,
+    dataset: Dataset,
+    unreadable: Sequence[UnreadableFile],
+    *,
+    count: bool,
+    one_pass: bool,
 ) -> DataFrame:
     """The frame with its rules, or with the columns that judging its batches needs."""
     rules = dataset.expectations
     if needs_judgement(rules):
         # The condition on file names has to be directly above the files.
-        return mark_rows(without_files(with_source(frame), unreadable), rules)
+        marked = mark_rows(without_files(with_source(frame), unreadable), rules)
+        return render(marked, rules) if one_pass and can_collect(marked.schema, rules) else marked
     if any(rule.action is ViolationAction.FAIL for rule in rules):
         frame = with_source(frame, cheap=True)  # for the message
     return apply_expectations(frame, rules, OBSERVATION, count=count)

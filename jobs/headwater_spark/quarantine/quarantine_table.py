@@ -21,10 +21,12 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.tables import columns_of
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import any_broken
 from headwater_spark.rules.judgement import broken_names, own_columns
+from headwater_spark.rules.one_pass import ROW_TEXT
 from headwater_spark.rules.quarantine_schema import own_fields
 from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, has_bytes
 
@@ -83,6 +85,7 @@ class QuarantineTable:
         with _WRITING[self.path]:
             self._writer(judged, transaction).mode("overwrite").save(str(self.path))
 
+    @without_call_sites
     def _writer(
         self, judged: DataFrame, transaction: BatchTransaction, files: Sequence[UnreadableFile] = ()
     ) -> DataFrameWriter:
@@ -92,6 +95,7 @@ class QuarantineTable:
             rows = rows.unionByName(of_files, allowMissingColumns=True)
         return self._as_table(rows, transaction)
 
+    @without_call_sites
     def _rows(self, judged: DataFrame, transaction: BatchTransaction) -> DataFrame:
         broken = judged.where(any_broken(self.rules, ViolationAction.QUARANTINE))
         columns = [*self._data_columns(judged), *self._managed_columns(judged, transaction)]
@@ -139,12 +143,11 @@ class QuarantineTable:
         ]
 
     def _managed_columns(self, judged: DataFrame, transaction: BatchTransaction) -> list[Column]:
-        row = F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
         values = {
             c.RULES: broken_names(self.rules),
             **self._written_by(transaction),
             **_origin(judged),
-            c.ROW: row,
+            c.ROW: _row_text(judged),
             c.QUARANTINED_AT: F.current_timestamp(),
             c.STATUS: F.lit(str(RowStatus.HELD)),
             c.STATUS_AT: F.lit(None).cast("timestamp"),
@@ -152,6 +155,12 @@ class QuarantineTable:
             c.REPLAY_ID: F.lit(None).cast("string"),
         }
         return [value.alias(name) for name, value in values.items()]
+
+
+def _row_text(judged: DataFrame) -> Column:
+    if ROW_TEXT in judged.columns:
+        return F.col(ROW_TEXT)
+    return F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(judged)]), JSON_OPTIONS)
 
 
 def _origin(judged: DataFrame) -> dict[str, Column]:

@@ -26,6 +26,7 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import expression_nodes, items, simple_name
 from headwater_spark.plans.schemas import orderable
@@ -70,33 +71,59 @@ class Quality:
         return self.rows - self.dropped - self.quarantined
 
 
+@without_call_sites
 def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: str) -> None:
     """Raise InvalidExpectation for the first rule that is not a plain SQL boolean over the frame's columns."""
+    if _are_conditions(frame, [rule for rule in rules if rule.unique is None]):
+        rules = [rule for rule in rules if rule.unique is not None]
     for rule in rules:
-        if rule.unique is not None:
+        if rule.unique is None:
+            _check_condition(frame, rule, dataset)
+        else:
             _check_key(frame, rule, dataset)
-            continue
-        try:
-            parser = frame.sparkSession._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
-            expression = parser.parseExpression(rule.constraint)
-            _check_reach(expression, rule)
-            result = frame.select(F.expr(rule.constraint).alias("rule"))
-        except ParseException as error:
-            raise _invalid(rule, dataset, "does not parse", error) from None
-        except AnalysisException as error:
-            raise _invalid(rule, dataset, "does not fit the rows", error) from None
-        _check_functions(result, rule)
-        if not isinstance(result.schema[0].dataType, BooleanType):
-            kind = result.schema[0].dataType.simpleString()
-            raise InvalidExpectation(
-                f"The expectation {rule.name!r} on {dataset!r} is a {kind}, not a boolean: {rule.constraint}",
-                where=rule.location,
-                remedy='Write a condition, as "amount > 0".',
-            )
-        try:
-            frame.where(F.expr(rule.constraint))
-        except AnalysisException as error:  # an aggregate, a window or a generator
-            raise _invalid(rule, dataset, "looks beyond the row", error) from None
+
+
+def _are_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> bool:
+    """Whether all of them pass; Spark analyses a query twice for all, not twice for each. What is wrong is left to one by one."""
+    if not rules:
+        return True
+    try:
+        for rule in rules:
+            _check_reach(_parsed(frame, rule), rule)
+        conditions = [F.expr(rule.constraint) for rule in rules]
+        result = frame.select(*[one.alias(f"rule_{index}") for index, one in enumerate(conditions)])
+        _check_functions(result, rules[0])
+        frame.where(reduce(and_, conditions))
+    except (ParseException, AnalysisException, InvalidExpectation):
+        return False
+    return all(isinstance(field.dataType, BooleanType) for field in result.schema.fields)
+
+
+def _check_condition(frame: DataFrame, rule: Expectation, dataset: str) -> None:
+    try:
+        _check_reach(_parsed(frame, rule), rule)
+        result = frame.select(F.expr(rule.constraint).alias("rule"))
+    except ParseException as error:
+        raise _invalid(rule, dataset, "does not parse", error) from None
+    except AnalysisException as error:
+        raise _invalid(rule, dataset, "does not fit the rows", error) from None
+    _check_functions(result, rule)
+    if not isinstance(result.schema[0].dataType, BooleanType):
+        kind = result.schema[0].dataType.simpleString()
+        raise InvalidExpectation(
+            f"The expectation {rule.name!r} on {dataset!r} is a {kind}, not a boolean: {rule.constraint}",
+            where=rule.location,
+            remedy='Write a condition, as "amount > 0".',
+        )
+    try:
+        frame.where(F.expr(rule.constraint))
+    except AnalysisException as error:  # an aggregate, a window or a generator
+        raise _invalid(rule, dataset, "looks beyond the row", error) from None
+
+
+def _parsed(frame: DataFrame, rule: Expectation) -> Any:
+    parser = frame.sparkSession._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+    return parser.parseExpression(rule.constraint)
 
 
 def _check_reach(expression: Any, rule: Expectation) -> None:
@@ -158,6 +185,7 @@ def _invalid(rule: Expectation, dataset: str, problem: str, error: Exception) ->
     )
 
 
+@without_call_sites
 def apply_expectations(
     frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
@@ -183,6 +211,7 @@ def view_observation(view: str) -> str:
     return f"view_{view}"
 
 
+@without_call_sites
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 

@@ -30,13 +30,18 @@ from pyspark.sql.types import (
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater_spark.java_classes import java_class
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broken
-from headwater_spark.rules.judgement import fate_counts, read_fates
+from headwater_spark.rules.judgement import fate_counts, own_columns, read_fates
+from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, as_text
 
-_SIZE = f"{COLUMN_PREFIX}size"
+# The row as JSON, of a row that is quarantined.
+ROW_TEXT = f"{COLUMN_PREFIX}row"
 # The largest rows, in characters of JSON, and the part of the driver's memory that collected rows may fill.
 _ROOM = ((1_000, 8), (8_000, 16), (64_000, 16))
+# A column for each: 1 where a quarantined row is of this size, else NULL.
+_ROOMS = tuple(f"{COLUMN_PREFIX}room_{number}" for number in range(len(_ROOM)))
 _MOST = 100_000  # what min_by takes
 _ROWS_OF_A_TASK = 5_000
 _PLAIN = (NumericType, StringType, BinaryType, BooleanType)
@@ -50,22 +55,44 @@ def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
     return all(rule.unique is None for rule in rules) and _comes_back(schema, outside=True)
 
 
+@without_call_sites
+def render(marked: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+    """The marked rows with what the quarantine stores of those that it takes: the row and its record as JSON, each rendered once.
+
+    In the query that marks them it costs the other rows nothing; after it, each row would be copied once more. What is
+    rendered is not collected a second time as columns of the record.
+    """
+    if ROW_TEXT in marked.columns:
+        return marked
+    quarantined = any_broken(rules, ViolationAction.QUARANTINE)
+    row = F.to_json(F.struct(*[F.col(quoted(name)) for name in own_columns(marked)]), JSON_OPTIONS)
+    texts = {ROW_TEXT: F.when(quarantined, row)}
+    size = F.length(F.col(ROW_TEXT))
+    if SOURCE in marked.columns:
+        texts[SOURCE] = F.when(quarantined, as_text(marked))
+        size = size + F.coalesce(F.length(F.col(f"{SOURCE}.record")), F.lit(0))
+    fits = ~_old(StructType([field for field in marked.schema.fields if field.name != SOURCE]))
+    rendered = marked.withColumns(texts)
+    smallest, rooms = 0, {}
+    for name, (largest, _) in zip(_ROOMS, _ROOM, strict=True):
+        rooms[name] = F.when(fits & (size > F.lit(smallest)) & (size <= F.lit(largest)), F.lit(1))
+        smallest = largest
+    return rendered.withColumns(rooms)
+
+
+@without_call_sites
 def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
     """The marked rows, observed; only the filter of the rows for the table may follow."""
-    quarantined = any_broken(rules, ViolationAction.QUARANTINE)
-    columns = [F.col(quoted(name)) for name in marked.columns]
-    size = F.when(quarantined & ~_old(marked.schema), F.length(F.to_json(F.struct(*columns))))
-    session = marked.sparkSession
-    smallest = 0
+    rows = render(marked, rules)
+    values = F.struct(*[F.col(quoted(name)) for name in rows.columns if name not in _ROOMS])
     collected: list[Column] = []
-    for number, (largest, most) in enumerate(_room(session)):
-        mine = F.when((F.col(_SIZE) > smallest) & (F.col(_SIZE) <= largest), F.lit(1))
+    for number, (name, (_, most)) in enumerate(zip(_ROOMS, _room(rows.sparkSession), strict=True)):
         # Of equal rows min_by takes the first ones, up to its limit.
-        collected.append(F.min_by(F.struct(*columns), mine, most).alias(f"held_{number}"))
-        smallest = largest
-    return marked.withColumn(_SIZE, size).observe(observation, *fate_counts(rules), *collected).drop(_SIZE)
+        collected.append(F.min_by(values, F.col(name), most).alias(f"held_{number}"))
+    return rows.observe(observation, *fate_counts(rules), *collected)
 
 
+@without_call_sites
 def read_observed(
     marked: DataFrame, rules: Sequence[Expectation], observation: Observation
 ) -> tuple[Quality, DataFrame | None]:
@@ -85,10 +112,11 @@ def read_observed(
     quality = read_fates(observed, rules)
     if rows.size() != quality.quarantined:
         return quality, None
+    schema = render(marked, rules).drop(*_ROOMS)._jdf.schema()  # noqa: SLF001
     # The optimiser would evaluate a local relation row by row on one thread, each time the write is planned.
     slices = max(1, min(session.sparkContext.defaultParallelism, rows.size() // _ROWS_OF_A_TASK))
     context = session.sparkContext._jsc  # noqa: SLF001
-    frame = session._jsparkSession.createDataFrame(context.parallelize(rows, slices), marked._jdf.schema())  # noqa: SLF001
+    frame = session._jsparkSession.createDataFrame(context.parallelize(rows, slices), schema)  # noqa: SLF001
     return quality, DataFrame(frame, session)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 from headwater_spark.java_classes import java_class
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, items, simple_name
 
@@ -43,6 +44,7 @@ PASSING = {
 _COLUMNAR = ("delta", "parquet", "orc")
 
 
+@without_call_sites
 def with_source(frame: DataFrame, *, cheap: bool = False) -> DataFrame:
     """The frame with the column ``SOURCE``, or unchanged where a row may come from several records, or a record give several rows.
 
@@ -83,13 +85,18 @@ def _united(node: Any, session: SparkSession, *, cheap: bool) -> Any:
         return None
     frames = [frame_of(plan, session) for plan in inputs]
     if len({frame.schema[SOURCE].dataType.simpleString() for frame in frames}) > 1:
-        frames = [frame.withColumn(SOURCE, _as_text(frame)) for frame in frames]
+        frames = [frame.withColumn(SOURCE, as_text(frame)) for frame in frames]
     for index, frame in enumerate(frames):
         children = children.updated(index, frame._jdf.queryExecution().analyzed())  # noqa: SLF001
     return node.withNewChildren(children)
 
 
-def _as_text(frame: DataFrame) -> Column:
+def as_text(frame: DataFrame) -> Column:
+    """The frame's records as JSON text, with Kafka's value beside it; records that are text already stay as they are."""
+    source = frame.schema[SOURCE].dataType
+    assert isinstance(source, StructType)
+    if isinstance(source["record"].dataType, StringType):
+        return F.col(SOURCE)
     place = [F.col(f"{SOURCE}.{name}") for name in ("topic", "partition", "offset", "file")]
     value = F.col(f"{SOURCE}.record.value") if has_bytes(frame.schema) else _null("value", "binary")
     record = F.to_json(F.col(f"{SOURCE}.record"), JSON_OPTIONS).alias("record")

@@ -49,12 +49,14 @@ ROWS = (
         "three rules, with and without a quarantine, on JSON, Delta and Kafka",
         "hand-written filters; DQX where it is installed",
         "0.9 of the throughput without rules; a quarantine at most 1.5 of the time without",
+        "What rules cost is a cost per row: of a Delta table a million rows take some 2.7 CPU seconds without rules, 3.2 with three that drop and 4.5 with a quarantine, a thousand rows 0.95, 1.0 and 1.4. Spark counts by an operator without generated code: each row is copied once to reach it and once more behind it; a quarantine goes through Python's foreachBatch, which copies it a third time, and writes a second table.",
     ),
     Row(
         "files",
         "cloudFiles in its default mode: few large files, and 10,000 small ones (BENCH_MANY=100000 for more)",
         "plain `readStream.json` with the schema given",
         "at least 0.9 of its throughput",
+        "The default mode reads each file twice, once to prove that it has no unknown key, and each row has a column more and a condition on its file's name. The proof takes 0.1 CPU seconds for 600,000 lines of one shape, 0.3 for others.",
     ),
     Row(
         "cdc",

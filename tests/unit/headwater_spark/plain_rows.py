@@ -69,6 +69,12 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
     def __lt__(self, other: object) -> Column:
         return _binary(self, other, lambda one, two: one < two)
 
+    def __le__(self, other: object) -> Column:
+        return _binary(self, other, lambda one, two: one <= two)
+
+    def __add__(self, other: object) -> Column:
+        return _binary(self, other, lambda one, two: one + two)
+
     def bitwiseAND(self, other: Column) -> Column:  # noqa: N802 - Spark's name
         return _binary(self, other, lambda one, two: one & two)
 
@@ -126,7 +132,11 @@ def col(name: str) -> Column:
     """A column by its name, in backticks or not; ``a.b``: a field of a struct."""
     matches = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)
     parts = [quoted.replace("``", "`") or plain for quoted, plain in matches]
-    return Column(lambda row: functools.reduce(lambda value, part: value[part], parts, row), parts[-1])
+
+    def within(value: Any, part: str) -> Any:
+        return None if value is None else value[part]  # a field of NULL is NULL
+
+    return Column(lambda row: functools.reduce(within, parts, row), parts[-1])
 
 
 def expr(text: str) -> Column:
@@ -179,6 +189,10 @@ def struct(*columns: Column) -> Column:
 
 def to_json(column: Column, options: Any = None) -> Column:
     return Column(lambda row: json.dumps(column.of(row), default=str))
+
+
+def length(column: Column) -> Column:
+    return Column(lambda row: _null(text := column.of(row), True, lambda: len(text)))
 
 
 def raise_error(column: Column) -> Column:

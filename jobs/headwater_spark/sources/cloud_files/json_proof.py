@@ -1,7 +1,8 @@
 """What is certain about JSON-lines files before Spark reads them, determined by a parser written in C++.
 
 Spark's own parser silently leaves out what a schema has no column for, and turns what does not fit into NULL. Where a file is
-proven to have neither, its rows need no second check. A proof exists only where the two parsers can't differ.
+proven to have neither, its rows need no second check. A proof exists only where the two parsers can't differ. Lines of one
+shape need no parser (``json_shape``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
 
 from headwater.metrics.file_listing import ListedFile
 from headwater.storage.place import is_s3
+from headwater_spark.sources.cloud_files.json_shape import has_one_shape
 
 # The most bytes that are examined before the start; a longer queue is read the careful way.
 _PROVEN_BYTES = 2_000_000_000
@@ -59,6 +61,9 @@ def _proof(path: str, schema: StructType) -> Proof:
     try:
         if Path(path).stat().st_size == 0:
             return Proof.VALUES
+        with pa.input_stream(path, compression="detect") as stream:
+            if has_one_shape(stream, schema):
+                return Proof.VALUES
         with pa.input_stream(path, compression="detect") as stream:
             return _proof_of(_Lines(stream), schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeError, RecursionError):
