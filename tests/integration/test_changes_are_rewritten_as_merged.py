@@ -179,10 +179,9 @@ def test_tables_with_deletion_vectors(
                 patched.setattr(merge_history if kind == "type 2" else merge_latest, "_merge", must_not)
                 patched.setattr(marking, "is_marked", lambda *_, answer=name == "marked": answer)
             changes.apply(batch)
-        jobs[name] = [job for job in jobs_since(spark, before) if "Compute snapshot" in job]
-    # Delta computes a table's state for a MERGE alone.
-    assert jobs["merged"]
-    assert jobs["rewritten"] == jobs["marked"] == []
+        jobs[name] = len(jobs_since(spark, before))
+    # A MERGE computes the table's state and searches its files.
+    assert max(jobs["rewritten"], jobs["marked"]) < jobs["merged"] - 5
     assert vectors_of(arms["marked"]) > 0
     assert vectors_of(arms["rewritten"]) < left
     rows, changed = sorted(merged.rows(), key=repr), feed(merged)
