@@ -21,6 +21,7 @@ ALLOWED = {
     ("include/headwater/event_log/hooks.py", "EventHooks._call"): "a user's hook may raise anything, exit() too: it is recorded, and ends no update",
     ("include/headwater/event_log/live_driver.py", "live_driver"): "a link to Spark's page: without the file, whole, there is none",
     ("include/headwater/event_log/retention.py", "keep_event_log"): "upkeep of the log after an update: what fails is printed, and due again the next day",
+    ("include/headwater/event_log/table_query.py", "query"): "delta-rs raises plain Exception for a damaged data file; any subclass is raised again",
     ("include/headwater/event_log/writer.py", "EventLogWriter._append"): "records are kept and tried again; what is left at the end raises EventLogNotWritten",
     ("include/headwater/event_log/writer.py", "EventLogWriter._compact"): "upkeep: the log is whole without it; what fails is printed",
     ("include/headwater/leases/stop_request.py", "is_stop_requested"): "a request that can't be read stops nothing now; the next look, ten seconds later, may read it",

@@ -119,9 +119,9 @@ class FlowCheckpoint:
                 where=self.state_file,
                 remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
             ) from None
-        if not isinstance(data, dict):
+        if not isinstance(data, dict) or not _well_formed(data):
             raise FlowStateDamaged(
-                f"The file that says which epoch of {self.folder.name!r} is live holds no object.",
+                f"The file that says which epoch of {self.folder.name!r} is live holds no object as Headwater writes it.",
                 where=self.state_file,
                 remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
             )
@@ -195,6 +195,19 @@ class FlowCheckpoint:
         """The checkpoint location that the next run uses."""
         state = self.read_state()
         return self.epoch_folder(state.epoch if state else 0)
+
+
+def _well_formed(data: Mapping[str, Any]) -> bool:
+    """Whether the fields that positions are decided by have their types; those that a version lacks are not there."""
+    numbers = (data[name] for name in ("epoch", "first_batch") if name in data)
+    maps = ("input_versions", "source_schemas", "state_settings", "versions", "refresh")
+    lists = [data.get(name) or [] for name in ("sources", "plan", "state_stores")]
+    return (
+        all(isinstance(number, int) and number >= 0 for number in numbers)
+        and all(isinstance(data[name], dict) for name in maps if name in data)
+        and all(isinstance(items, list) for items in lists)
+        and all(isinstance(source, dict) for source in lists[0])
+    )
 
 
 def _text(state: FlowState) -> str:

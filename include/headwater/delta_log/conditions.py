@@ -26,8 +26,13 @@ def catalog_managed(error: Exception, table: Place) -> CatalogManagedTable | Non
     )
 
 
+def words_of(error: Exception) -> str:
+    """What delta-rs says of a table, without the frames of its own code."""
+    return str(error).partition("\n")[0].strip()
+
+
 def log_unreadable(error: Exception, table: Place) -> SourceUnreachable:
     """The error for a table whose log delta-rs does not open."""
     return catalog_managed(error, table) or SourceUnreachable(
-        f"The log of the Delta table can't be read: {error}", where=table
+        f"The log of the Delta table can't be read: {words_of(error)}", where=table
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headwater.delta_log.conditions import words_of
 from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 from headwater.storage.delta_tables import small_table
@@ -35,13 +36,24 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
     except TableNotFoundError:
         return []
     except DeltaError as error:
-        raise EventLogUnreadable(
-            f"The event log can't be read: {error}",
-            where=table,
-            remedy="Where a newer version wrote it, use that version. Nothing was changed.",
-        ) from error
+        raise _unreadable(error, table) from error
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise _unreadable(
+            error, table
+        ) from error  # delta-rs has no class for a data file that is gone or damaged
     rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return rows
+
+
+def _unreadable(error: Exception, table: Place) -> EventLogUnreadable:
+    return EventLogUnreadable(
+        f"The event log can't be read: {words_of(error)}",
+        where=table,
+        remedy="Where a newer version wrote it, use that version. Where a file of it is damaged or gone, move the folder aside: the next "
+        "update begins another log. Nothing was changed.",
+    )
 
 
 def literal(value: str) -> str:

@@ -271,7 +271,10 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
 
 def read_manifest(path: Place) -> Manifest | None:
     """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
-    remedy = "Write it again with `python -m headwater validate`."
+    remedy = (
+        "Move it aside. The one beside pipeline.yml is written again by `python -m headwater validate`, the one in storage by the next "
+        "update."
+    )
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -97,7 +97,7 @@ def _run(
         if not error.where:
             error.where = str(user_location(error.__traceback__, labels) or path)
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit would end the update as if all were well
         where = user_location(error.__traceback__, labels) or path
         raise SourceFileFailed(
             describe(error), where=where, remedy="Correct the source and run again."

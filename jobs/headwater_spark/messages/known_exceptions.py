@@ -83,6 +83,12 @@ def shows(causes: Iterable[Cause], signs: Sequence[Sign]) -> bool:
     return any(sign.fits(cause) for cause in causes for sign in signs)
 
 
+# A file stream reads its last batch again when it starts, below the folder that the read names now; Spark wrote all of the message.
+_OTHER_FOLDER = (Sign(kind="^IllegalArgumentException$", message=r"\AWrong basePath "),)
+_ONE_FOLDER_A_FLOW = (
+    "The flow has read files from another folder, and goes on from there. Put the folder back and give the new one a flow of its own "
+    "(dp.append_flow); or name a folder or pattern above both; or refill the table with --full-refresh."
+)
 _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),
      "The file can't be read to its end. Replace it with an intact one, or move it away; with a rule that quarantines "
@@ -153,6 +159,8 @@ def hint_for(causes: Sequence[Cause]) -> str | None:
     endings = filter(None, map(worker_traceback, causes))
     if shows(causes, _NO_PYTHON) or any(ending.startswith(_OTHER_PYTHON) for ending in endings):
         return _CLUSTER_PYTHON
+    if shows(causes, _OTHER_FOLDER):
+        return _ONE_FOLDER_A_FLOW
     text = "\n".join(map(_outline, causes))
     hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), None)
     if hint is not None:

@@ -22,7 +22,7 @@ def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[
     except HeadwaterError as error:
         error.where = error.where or str(user_location(error.__traceback__, labels) or flow.location or "")
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit would end the update as if all were well
         where = user_location(error.__traceback__, labels) or flow.location
         if isinstance(error, AnalysisException | IllegalArgumentException):
             raise QueryFailed(

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from headwater.errors import FlowFailed
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.facade.tables_by_name import FindTable, tables_by_name
 
@@ -32,7 +33,14 @@ class UserFunction:
         return False
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
-        """Call the function."""
+        """Call the function; raises whatever it raises, and FlowFailed where it calls exit."""
         rows.sparkSession.conf.set(APPLICATION, transaction.application)
-        with tables_by_name(self.find_table):
-            self.function(rows, transaction.batch_id)
+        try:
+            with tables_by_name(self.find_table):
+                self.function(rows, transaction.batch_id)
+        except SystemExit as error:
+            # It would end the thread that answers Spark, which would wait for the answer for ever.
+            raise FlowFailed(
+                f"The sink's function called exit({'' if error.code is None else error.code}) in batch {transaction.batch_id}.",
+                remedy="Raise an error where the batch can't be written; it is sent again by the next update.",
+            ) from None

@@ -66,3 +66,26 @@ def test_a_failed_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest
         write_atomically(file, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["flow.json"]
     assert file.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[1]", '{"epoch": "zero"}', '{"epoch": -1}', '{"sources": 5}', '{"sources": ["x"]}', '{"source_schemas": null}', '{"refresh": 7}'],
+)  # fmt: skip
+def test_a_state_of_other_types(tmp_path: Path, text: str):
+    """A file that is JSON and no state is damage with a remedy, not an error in whatever looks at it first."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    checkpoint.folder.mkdir(parents=True)
+    checkpoint.state_file.write_text(text)
+    with pytest.raises(FlowStateDamaged) as raised:
+        checkpoint.read_state()
+    assert "aside" in raised.value.remedy
+
+
+def test_states_of_all_versions(tmp_path: Path):
+    """What an earlier version did not have, and what a later one has more, is no damage."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    checkpoint.folder.mkdir(parents=True)
+    for text in ("{}", '{"epoch": 2, "sources": null}', '{"epoch": 2, "of_a_later_version": [1]}'):
+        checkpoint.state_file.write_text(text)
+        assert checkpoint.read_state() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from tests.unit.headwater_spark.update_parts import plan_batch
 
 from headwater.checkpoints.flow_identity import FlowIdentity
-from headwater.errors import CheckpointUnreadable
+from headwater.errors import CheckpointUnreadable, FlowFailed
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.execution.foreach_batch import BatchWriter
+from headwater_spark.execution.targets.user_function import UserFunction
 
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1)
 
@@ -163,3 +165,14 @@ def test_without_its_plan_a_batch_is_not_written(tmp_path: Path):
     with pytest.raises(CheckpointUnreadable):
         writer(tmp_path, target)(Rows(), 0)  # type: ignore[arg-type]
     assert (target.looked_up, target.written) == ([], [])
+
+
+def test_a_sinks_function_that_calls_exit(tmp_path: Path):
+    """The exit would end the thread that answers Spark, and the update would never end: it is an error of the flow."""
+    session = SimpleNamespace(conf=SimpleNamespace(set=lambda *_: None))
+    rows: Any = SimpleNamespace(sparkSession=session, persist=lambda _: None, unpersist=lambda: None)
+    plan_batch(tmp_path, 0, {"logOffset": 0})
+    write = writer(tmp_path, UserFunction(lambda *_: sys.exit(3), lambda _: None))  # type: ignore[arg-type]
+    with pytest.raises(FlowFailed, match=r"exit\(3\) in batch 0") as raised:
+        write(rows, 0)
+    assert write.error is raised.value

@@ -175,3 +175,10 @@ def test_a_prefix_without_objects():
     assert hint is not None
     assert "upload the first file" in hint
     assert hint_for(causes_of([said.format("file:/data/landing")])) is None
+
+
+def test_another_folder_than_before():
+    """Spark's words about a base path say nothing of what was changed; a record that has these words decides nothing."""
+    said = "IllegalArgumentException: Wrong basePath /landing/b for the root path: file:/landing/a/00001.json"
+    assert "a flow of its own" in (hint_for(causes_of([said])) or "")
+    assert hint_for(causes_of(["SparkRuntimeException: Wrong basePath /x for the root path: y"])) is None

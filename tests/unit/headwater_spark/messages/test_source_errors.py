@@ -22,3 +22,16 @@ def test_an_error_without_its_secret(monkeypatch, said: str):
     assert text.startswith("ValueError: ")
     assert "[redacted]" in text
     assert "Hunter2" not in text
+
+
+def test_a_definition_that_calls_exit():
+    """`sys.exit()` in a function is an error of its source: the update ended with code 0, as if all were well."""
+    from headwater.definitions.flow import Flow
+    from headwater.errors import SourceFileFailed
+    from headwater_spark.messages.user_errors import user_errors
+
+    with (
+        pytest.raises(SourceFileFailed, match="SystemExit: 0"),
+        user_errors(Flow("t", "t", lambda: None), frozenset(), live=False),
+    ):
+        raise SystemExit(0)
