@@ -127,6 +127,11 @@ class RefreshDecision:
             return Decision(planned)
         query = self.query
         lasting = [] if isinstance(query, str) else self._lasting(query)
+        if planned is not None and planned.kind is IssueType.QUERY_FINGERPRINT_CHANGED:
+            # Chance has another seed in each plan: the query is what it was.
+            planned = (
+                None if any(one.kind is IssueType.PLAN_NOT_DETERMINISTIC for one in lasting) else planned
+            )
         if planned is not None or lasting:
             issues = (*([] if planned is None else [planned]), *lasting)
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, issues, sources=self._tables()))
@@ -194,7 +199,7 @@ class RefreshDecision:
         for key, now in self.others.items():
             if now is None or previous.others.get(key) != now:
                 state = "can't be compared with what it was" if now is None else "has changed"
-                reason = f"{key} is no Delta table, and {state}"
+                reason = f"{key.removeprefix('other:')} is no Delta table, and {state}"
                 return Issue(IssueType.INPUT_NOT_IN_DELTA, reason, table=key)
         return None
 
@@ -245,7 +250,7 @@ class RefreshDecision:
         if behind:
             issue = Issue(
                 IssueType.PLAN_NOT_INCREMENTALIZABLE,
-                f"{behind[0]} changed, which a subquery in an expression reads",
+                f"{behind[0]} changed, and a subquery in an expression reads it",
                 "SUBQUERY_EXPRESSION",
                 table=behind[0],
             )
