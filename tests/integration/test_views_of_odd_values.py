@@ -16,7 +16,6 @@ VIEWS: dict[str, tuple[str, list[str], str, str]] = {
     "pairs": ("select a.id x, b.id y, cast(a.g as string) t from odd a join odd b on a.g = b.g and a.k = b.k and a.id < b.id", [], "ROW_BASED", "ROW_BASED"),
     "sessions": ("select session_window.start s, k, count(*) n from odd group by session_window(ts, '10 minutes'), k", [], "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "sums": ("select k, sum(m) s, count(*) n from odd group by k", [], "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
-    "merged": ("select k, sum(cast(m as decimal(20,2))) s, count(*) n from odd group by k", [], "GROUP_AGGREGATE", "GENERIC_AGGREGATE"),
     "collated": ("select day, length(c) h, count(*) n from odd group by day, length(c), c collate utf8_lcase", [], "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "rows_by_text": ("select id, k from odd where id > 1", ["k"], "APPEND_ONLY", "PARTITION_OVERWRITE"),
     "groups_by_text": ("select k, count(*) n from odd group by k", ["k"], "PARTITION_OVERWRITE", "PARTITION_OVERWRITE"),
