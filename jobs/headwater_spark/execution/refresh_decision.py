@@ -127,13 +127,8 @@ class RefreshDecision:
             return Decision(planned)
         query = self.query
         lasting = [] if isinstance(query, str) else self._lasting(query)
-        if planned is not None and planned.kind is IssueType.QUERY_FINGERPRINT_CHANGED:
-            # Chance has another seed in each plan: the query is what it was.
-            planned = (
-                None if any(one.kind is IssueType.PLAN_NOT_DETERMINISTIC for one in lasting) else planned
-            )
-        if planned is not None or lasting:
-            issues = (*([] if planned is None else [planned]), *lasting)
+        issues = reasons(planned, lasting)
+        if issues:
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, issues, sources=self._tables()))
         assert not isinstance(query, str)
         return self._worth(query)
@@ -320,6 +315,17 @@ class RefreshDecision:
             feed = change.change_feed if change and change.kind is ChangeKind.CHANGED else None
             shown.append(TableInformation(key, table.head.table_id, kind, None, size, feed))
         return shown
+
+
+def reasons(since_last: Issue | None, lasting: Sequence[Issue]) -> tuple[Issue, ...]:
+    """Why a view is recomputed: what is new since its last refresh, and what lies in its query.
+
+    The plan of a query with chance in it has another seed each time: that says nothing of an edit.
+    """
+    by_chance = any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in lasting)
+    if since_last is None or (by_chance and since_last.kind is IssueType.QUERY_FINGERPRINT_CHANGED):
+        return tuple(lasting)
+    return since_last, *lasting
 
 
 def source_bytes(query: ExaminedQuery) -> int:
