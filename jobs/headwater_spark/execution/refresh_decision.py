@@ -127,8 +127,8 @@ class RefreshDecision:
             return Decision(planned)
         query = self.query
         lasting = [] if isinstance(query, str) else self._lasting(query)
-        if planned is not None or lasting:
-            issues = (*([] if planned is None else [planned]), *lasting)
+        issues = reasons(planned, lasting)
+        if issues:
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, issues, sources=self._tables()))
         assert not isinstance(query, str)
         return self._worth(query)
@@ -194,7 +194,7 @@ class RefreshDecision:
         for key, now in self.others.items():
             if now is None or previous.others.get(key) != now:
                 state = "can't be compared with what it was" if now is None else "has changed"
-                reason = f"{key} is no Delta table, and {state}"
+                reason = f"{key.removeprefix('other:')} is no Delta table, and {state}"
                 return Issue(IssueType.INPUT_NOT_IN_DELTA, reason, table=key)
         return None
 
@@ -245,7 +245,7 @@ class RefreshDecision:
         if behind:
             issue = Issue(
                 IssueType.PLAN_NOT_INCREMENTALIZABLE,
-                f"{behind[0]} changed, which a subquery in an expression reads",
+                f"{behind[0]} changed, and a subquery in an expression reads it",
                 "SUBQUERY_EXPRESSION",
                 table=behind[0],
             )
@@ -315,6 +315,17 @@ class RefreshDecision:
             feed = change.change_feed if change and change.kind is ChangeKind.CHANGED else None
             shown.append(TableInformation(key, table.head.table_id, kind, None, size, feed))
         return shown
+
+
+def reasons(since_last: Issue | None, lasting: Sequence[Issue]) -> tuple[Issue, ...]:
+    """Why a view is recomputed: what is new since its last refresh, and what lies in its query.
+
+    The plan of a query with chance in it has another seed each time: that says nothing of an edit.
+    """
+    by_chance = any(issue.kind is IssueType.PLAN_NOT_DETERMINISTIC for issue in lasting)
+    if since_last is None or (by_chance and since_last.kind is IssueType.QUERY_FINGERPRINT_CHANGED):
+        return tuple(lasting)
+    return since_last, *lasting
 
 
 def source_bytes(query: ExaminedQuery) -> int:

@@ -104,15 +104,17 @@ class ChangedRows:
 
     def _net(self, signed: DataFrame) -> DataFrame:
         """One row of each set of equal ones that more came than went of, or the reverse."""
-        # Zero and minus zero are equal to a grouping, and not to what is made of them.
-        texts = [
-            F.col(quoted(field.name)).cast("string").alias(f"{_TEXT}{place}")
-            for place, field in enumerate(signed.schema.fields)
-            if isinstance(field.dataType, FloatType | DoubleType)
+        # Zero and minus zero are equal to a grouping, which makes both of them zero, and not to what is made of them.
+        floats = {f.name for f in signed.schema.fields if isinstance(f.dataType, FloatType | DoubleType)}
+        keys = [
+            F.col(quoted(name)).cast("string").alias(f"{_TEXT}{place}")
+            if name in floats
+            else F.col(quoted(name))
+            for place, name in enumerate(self._columns)
         ]
-        names = [F.col(quoted(name)) for name in self._columns]
-        grouped = signed.groupBy(*names, *texts).agg(F.sum(SIGN).alias(SIGN))
-        return grouped.where(F.col(SIGN) != 0)
+        same = [F.first(F.col(quoted(name))).alias(name) for name in self._columns if name in floats]
+        grouped = signed.groupBy(*keys).agg(F.sum(SIGN).alias(SIGN), *same).where(F.col(SIGN) != 0)
+        return self._chosen(grouped, F.col(SIGN))
 
     @property
     def _whole_values(self) -> bool:

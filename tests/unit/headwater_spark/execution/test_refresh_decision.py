@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headwater.incremental.costs import Effort, Reach
-from headwater.incremental.techniques import Planned, Technique
-from headwater_spark.execution.refresh_decision import Decision
+from headwater.incremental.techniques import Issue, IssueType, Planned, Technique
+from headwater_spark.execution.refresh_decision import Decision, reasons
 
 CHOSEN = Decision(
     Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), True, 0.05, Technique.ROW_BASED
@@ -36,3 +36,18 @@ def test_too_many_keys_are_as_far_as_can_be() -> None:
     """So that the next refresh does not look for them again."""
     assert CHOSEN.everywhere().reach == Reach(1.0, 0.05)
     assert CHOSEN.at(None) is CHOSEN
+
+
+def test_chance_is_not_an_edit() -> None:
+    """A query with `uuid()` has another plan each time: its view is said to be left to chance, not to have been edited."""
+    edited = Issue(IssueType.QUERY_FINGERPRINT_CHANGED, "edited")
+    chance, limit = (
+        Issue(IssueType.PLAN_NOT_DETERMINISTIC, "uuid"),
+        Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, "limit"),
+    )
+    assert reasons(edited, [chance]) == (chance,)
+    assert reasons(edited, [limit]) == (edited, limit)
+    assert reasons(edited, []) == (edited,)
+    assert reasons(Issue(IssueType.CHANGE_SET_MISSING, "first"), [chance])[1:] == (chance,)
+    assert reasons(None, [limit]) == (limit,)
+    assert reasons(None, []) == ()
