@@ -36,6 +36,9 @@ def role_was_changed(start: FlowStart) -> Iterator[Damage]:
         if _has_rows(start):
             yield _damage(start, f"and {start.flow!r} was {_WORDS[before]} when it last ran", before)
         return
+    # Over the rows of this flow none of another kind has run since: that takes a full refresh, which ends all of them.
+    if start.state.role is not None and start.state.sink_id is not None:
+        return
     for name, checkpoint, state in former_flows(start.checkpoint, start.declared):
         role = last_role(checkpoint, state)
         # Streams may come and go; a view and anything else exclude each other.

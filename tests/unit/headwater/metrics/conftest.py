@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headwater.checkpoints.flow_role import flow_role
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.source import SourceKind
@@ -105,6 +106,7 @@ class Pipeline:
             "completed": True,
             "definition_hash": self.manifest.source_hash,
             "input_versions": versions,
+            "role": flow_role(view=name == "gold", snapshots=False, once=False, changes=False),
         }
         self.checkpoint(name).write_state(FlowState(**{**given, **changes}))
 

@@ -66,8 +66,11 @@ def test_a_flow_that_is_no_longer_declared(tmp_path: Path, left: FlowRole, now: 
     """Flows of a table come and go; only a view and other flows exclude each other, whatever their names."""
     former = FlowCheckpoint(tmp_path / "checkpoints" / "t" / "load")
     former.write_state(replace(WRITTEN, role=left))
-    start = start_of(tmp_path, replace(WRITTEN, role=now), now)
+    start = start_of(tmp_path, FlowState(), now)
     assert conditions(start) == ["FLOW_KIND_CHANGED"] * found
+    # One that wrote nothing in its role comes after whoever did; one that did can't have been followed by another kind.
+    assert conditions(replace(start, state=FlowState(role=now))) == ["FLOW_KIND_CHANGED"] * found
+    assert conditions(replace(start, state=replace(WRITTEN, role=now))) == []
     assert conditions(replace(start, declared=("t", "load"))) == []
     former.write_state(replace(WRITTEN, role=left).opened(1))  # after a full refresh
     assert conditions(start) == []

@@ -18,7 +18,7 @@ GIVEN = {
     "kinesis": {"streamName": "s", "endpoint": f"https://me:{CANARY}@kinesis:4567", "awsSecretKey": CANARY},
     "jdbc": {"url": f"jdbc:postgresql://me:{CANARY}@db/shop", "dbtable": "orders", "password": CANARY},
     "json": {"path": f"s3a://AKIA:{CANARY}@bucket/landing", "fs.s3a.secret.key": CANARY},
-    "csv": {"path": f"abfss://c@lake.dfs.core.windows.net/in?sv=1&sig={CANARY}"},
+    "csv": {"path": f"abfss://lot@lake.dfs.core.windows.net/in?sv=1&sig={CANARY}"},
     "delta": {"path": f"s3a://AKIA:{CANARY}@bucket/table"},
     "custom": {"path": f"https://host/a?token={CANARY}"},
 }  # fmt: skip
@@ -34,7 +34,7 @@ def test_no_secret_is_kept(name: str, streaming: bool):
         "kafka": "kafka:9092",
         "kinesis": "kinesis:4567",
         "json": "s3a://bucket/landing",
-        "csv": "abfss://c@lake.dfs",
+        "csv": "abfss://lot@lake.dfs",
         "delta": "bucket/table",
     }
     assert kept.get(name, "") in json.dumps(entry.model_dump(mode="json"))
