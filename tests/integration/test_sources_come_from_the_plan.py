@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.definitions.source import SourceKind
+from headwater.definitions.source import ANY_FILE_AGE, SourceKind
 from headwater.graph.manifest import SourceEntry
 
 # Quick where a session is there: they run each time.
@@ -37,7 +37,7 @@ def test_files(pipeline, read: str):
 
 
 def test_options_that_choose_files(pipeline):
-    """Options that say which files belong to a source are kept, others are not."""
+    """Options that say which files belong to a source are kept, others are not; files of any age do, as Spark is asked."""
     case = pipeline(
         """
 @dp.table
@@ -48,7 +48,8 @@ def x():
     )
     (source,) = sources(case)
     assert source.format == "csv"
-    assert source.options == {"pathGlobFilter": "*.csv", "recursiveFileLookup": "true"}
+    chosen = {"pathGlobFilter": "*.csv", "recursiveFileLookup": "true"}
+    assert source.options == {**chosen, "maxFileAge": ANY_FILE_AGE}
 
 
 def test_kafka(pipeline):
