@@ -48,7 +48,7 @@ SOURCES = {
     "kinesis": {"streamName": "s", "region": "eu", "endpoint": f"https://me:{CANARY}@kinesis:4567", "awsAccessKey": "AKIA", "awsSecretKey": CANARY},
     "jdbc": {"url": f"jdbc:postgresql://me:{CANARY}@db/shop?password={CANARY}", "dbtable": "orders", "password": CANARY},
     "json": {"path": f"s3a://AKIA:{CANARY}@bucket/landing", "fs.s3a.secret.key": CANARY},
-    "csv": {"path": f"abfss://c@lake.dfs.core.windows.net/in?sv=1&sig={CANARY}"},
+    "csv": {"path": f"abfss://lot@lake.dfs.core.windows.net/in?sv=1&sig={CANARY}"},
     "delta": {"path": f"s3a://AKIA:{CANARY}@bucket/table"},
 }  # fmt: skip
 ERRORS = [
