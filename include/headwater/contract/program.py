@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from headwater.contract.failure_report import run_and_report
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.storage.access import wait_for_servers
 
 
 class ProjectArguments(Protocol):
@@ -42,6 +43,7 @@ def run_program(
 
     def action() -> int:
         given = parse(argv)
+        wait_for_servers()
         project = open_project(
             given.pipeline, storage=given.storage, warehouse=given.warehouse, parameters=given.parameters
         )

@@ -35,6 +35,9 @@ _SEVERAL_TIMES = {
         "base": 3,
     },
 }
+# Whoever only looks (a page, a sensor, a command) says after some seconds that the server is away.
+_SOME_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+_TRIES = {"of this process": _SOME_TIMES}
 # A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
 _QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 # Of one request.
@@ -149,6 +152,12 @@ def _by_login(
     return replace(store, keys=keys)
 
 
+def wait_for_servers() -> None:
+    """Have this process try its requests until a server has started again: it is a driver, whose work would be lost."""
+    _TRIES["of this process"] = _SEVERAL_TIMES
+    client.cache_clear()
+
+
 @lru_cache(maxsize=64)
 def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     """The client for a bucket (of ``abfss``: ``container@account.dfs.core.windows.net``), one a process.
@@ -162,7 +171,7 @@ def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
             "allow_http": not store.encrypted,
             "timeout": _SHORT_TIMEOUT if quick else _TIMEOUT,
         },
-        "retry_config": _QUICKLY if quick else _SEVERAL_TIMES,
+        "retry_config": _QUICKLY if quick else _TRIES["of this process"],
     }
     if store.scheme == "s3":
         options["virtual_hosted_style_request"] = not store.path_style
