@@ -158,6 +158,17 @@ def wait_for_servers() -> None:
     client.cache_clear()
 
 
+def waited_in_vain(reason: str) -> None:
+    """Have the other requests of this process give up soon once one was tried for so long: what is left would take minutes.
+
+    Args:
+        reason: obstore's text about the request that failed; a lease's, which gives up early by itself, says another limit.
+    """
+    if f"max_retries: {_SEVERAL_TIMES['max_retries']}," in reason:
+        _TRIES["of this process"] = _SOME_TIMES
+        client.cache_clear()
+
+
 @lru_cache(maxsize=64)
 def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     """The client for a bucket (of ``abfss``: ``container@account.dfs.core.windows.net``), one a process.

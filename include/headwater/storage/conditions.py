@@ -89,6 +89,9 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
     if _DENIED.search(text) or _reason(error) in _EXPIRED:
         return _denied(error, place)
+    from headwater.storage.access import waited_in_vain
+
+    waited_in_vain(text)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",
         where=place,

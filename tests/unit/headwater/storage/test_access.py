@@ -8,6 +8,7 @@ import pytest
 
 from headwater.storage import access
 from headwater.storage.access import ObjectStore, StoreKeys, object_store
+from headwater.storage.atomic import read_tagged
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.object_path import Bucket, ObjectPath
 
@@ -133,6 +134,26 @@ def test_a_read_waits_for_a_server_that_starts_again(monkeypatch):
         if started.is_set():
             server.shutdown()
         server.server_close()
+
+
+def test_after_one_wait_in_vain_nobody_waits(monkeypatch):
+    """The end of an update whose store is gone asks for many things: only the first of them is tried to the last."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-test")
+    monkeypatch.setattr(access, "_TRIES", dict(access._TRIES))
+    shortly = {**access._SEVERAL_TIMES, "retry_timeout": timedelta(milliseconds=300)}
+    monkeypatch.setattr(access, "_SEVERAL_TIMES", shortly)
+    bucket = Bucket(ObjectStore("s3", "http://127.0.0.1:1", path_style=True), "b")
+    access.wait_for_servers()
+    try:
+        with pytest.raises(StoreUnreachable):
+            read_tagged(ObjectPath(bucket, "lease"), quick=True)
+        assert access._TRIES["of this process"] is shortly
+        with pytest.raises(StoreUnreachable):
+            ObjectPath(bucket, "x").read_text()
+        assert access._TRIES["of this process"] is access._SOME_TIMES
+    finally:
+        access.client.cache_clear()
 
 
 def test_other_stores_have_no_such_login():
