@@ -13,7 +13,7 @@ from headwater.errors import InvalidName
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 from headwater.graph.spec_file import SPEC_FILES
-from headwater.runtime.object_store import SUPPORTED, unsupported
+from headwater.runtime.object_store import scheme_of_root
 from headwater.storage.access import object_store
 from headwater.storage.place import Place, is_url, place_of
 from headwater_airflow.store_connection import store_login
@@ -122,9 +122,7 @@ def table_name(name: str) -> DatasetName:
 def _root(variable: str, default: str, environment: Mapping[str, str]) -> Place:
     chosen = environment.get(variable) or default
     if is_url(chosen):
-        scheme = chosen.partition("://")[0]
-        if scheme not in SUPPORTED:
-            raise unsupported(scheme)
+        scheme = scheme_of_root(chosen)
         login = store_login(None, environment) if scheme == "s3" else None
         return place_of(chosen, store=object_store(scheme, environment=environment, login=login))
     return home_folder(environment) / local_path(chosen)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import pytest
 from py4j import java_gateway
 from py4j.protocol import get_return_value
 from tests.azure.azurite import Azurite, address, azurite
 from tests.azure.certificates import certificates
-from tests.integration.test_writers_of_a_store_never_overwrite_each_other import (
-    REFUSALS,
-    at_once,
-    java,
-)
+from tests.racing_writers import REFUSALS, Writer, at_once, java
 
 from headwater.runtime.object_store import store_settings
 from headwater.storage.access import object_store
@@ -25,52 +20,6 @@ from headwater.storage.delta_tables import append, delta_table
 
 ROUNDS = 25
 ROOT = f"abfss://{address('races')}"
-
-
-class Writer:
-    """One JVM's log store and checkpoint manager, made by name as Delta and Spark make them."""
-
-    def __init__(self, gateway: Any, settings: dict[str, str], login: dict[str, str]) -> None:
-        self.jvm = gateway.jvm
-        self.conf = self.jvm.org.apache.hadoop.conf.Configuration()
-        for name, value in settings.items():
-            if name.startswith("spark.hadoop."):
-                self.conf.set(name.removeprefix("spark.hadoop."), value)
-        for name, value in login.items():
-            self.conf.set(name, value)
-        self.logs = self._made(gateway, settings["spark.delta.logStore.abfss.impl"], self.conf)
-        folder = self.path("record")
-        name = settings["spark.sql.streaming.checkpointFileManagerClass"]
-        self.checkpoints = self._made(gateway, name, folder, self.conf)
-        for parent in ("record", "commit"):
-            self.checkpoints.mkdirs(self.path(parent))
-
-    def _made(self, gateway: Any, name: str, *arguments: Any) -> Any:
-        values = gateway.new_array(self.jvm.java.lang.Object, len(arguments))
-        for index, argument in enumerate(arguments):
-            values[index] = argument
-        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        java_class = self.jvm.java.lang.Class.forName(name, True, loader)
-        return java_class.getConstructors()[0].newInstance(values)
-
-    def path(self, key: str) -> Any:
-        return self.jvm.org.apache.hadoop.fs.Path(f"{ROOT}/{key}")
-
-    def commit(self, key: str, text: str) -> None:
-        """One version of a Delta table."""
-        lines = self.jvm.java.util.ArrayList()
-        lines.add(text)
-        self.logs.write(self.path(key), lines.iterator(), False, self.conf)
-
-    def record(self, key: str, text: str) -> None:
-        """One batch of a checkpoint."""
-        stream = self.checkpoints.createAtomic(self.path(key), False)
-        stream.write(bytearray(text.encode()))
-        stream.close()
-
-    def read(self, key: str) -> str:
-        """What is stored."""
-        return str(self.logs.read(self.path(key), self.conf).next())
 
 
 @pytest.fixture(scope="module", params=["http", "https"])
@@ -104,7 +53,10 @@ def writers(reached: Azurite) -> Iterator[list[Writer]]:
         # A session of this process has errors of every JVM translated by its own, which has other objects by the same names.
         patched.setattr(java_gateway, "get_return_value", get_return_value)
         login = hadoop_login(environment)
-        yield [Writer(machines.enter_context(java(settings)), settings, login) for _ in range(2)]
+        made = [Writer(machines.enter_context(java(settings)), settings, ROOT, login) for _ in range(2)]
+        for folder in REFUSALS:
+            made[0].checkpoints.mkdirs(made[0].path(folder))
+        yield made
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSALS))

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,25 +18,17 @@ import boto3
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from py4j import java_gateway
-from py4j.protocol import Py4JJavaError, get_return_value
-from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
+from py4j.protocol import get_return_value
 from tests.object_stores import one_at_a_time
 from tests.pipeline_case import NO_CODE, SPARK
+from tests.racing_writers import REFUSALS, Writer, at_once, java
 from werkzeug.serving import make_server
 
 from headwater.runtime.object_store import store_settings
-from headwater.runtime.submit import submit_conf
 from headwater.storage.access import ObjectStore
 
 ROUNDS = 40
 BUCKET = "races"
-# What Delta expects of a version that is there, and Spark of a batch.
-REFUSALS = {
-    "commit": "java.nio.file.FileAlreadyExistsException",
-    "record": "org.apache.hadoop.fs.FileAlreadyExistsException",
-}
-
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -87,82 +79,6 @@ def server() -> Iterator[Server]:
     running.end()
 
 
-@contextmanager
-def java(settings: dict[str, str]) -> Iterator[Any]:
-    """A JVM of its own with the class path of a driver, without a Spark context."""
-    conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(submit_conf(settings).items()))
-    gateway = launch_gateway(conf)
-    try:
-        yield gateway
-    finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(30)
-
-
-class Writer:
-    """One JVM's log store and checkpoint manager, made by name as Delta and Spark make them."""
-
-    def __init__(self, gateway: Any, settings: dict[str, str]) -> None:
-        self.jvm = gateway.jvm
-        self.conf = self.jvm.org.apache.hadoop.conf.Configuration()
-        for name, value in settings.items():
-            if name.startswith("spark.hadoop."):
-                self.conf.set(name.removeprefix("spark.hadoop."), value)
-        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        self.logs = self._made(gateway, loader, settings["spark.delta.logStore.s3.impl"], self.conf)
-        folder = self.path("checkpoint")
-        name = settings["spark.sql.streaming.checkpointFileManagerClass"]
-        self.checkpoints = self._made(gateway, loader, name, folder, self.conf)
-
-    def _made(self, gateway: Any, loader: Any, name: str, *arguments: Any) -> Any:
-        values = gateway.new_array(self.jvm.java.lang.Object, len(arguments))
-        for index, argument in enumerate(arguments):
-            values[index] = argument
-        java_class = self.jvm.java.lang.Class.forName(name, True, loader)
-        return java_class.getConstructors()[0].newInstance(values)
-
-    def path(self, key: str) -> Any:
-        return self.jvm.org.apache.hadoop.fs.Path(f"s3://{BUCKET}/{key}")
-
-    def commit(self, key: str, text: str) -> None:
-        """One version of a Delta table."""
-        lines = self.jvm.java.util.ArrayList()
-        lines.add(text)
-        self.logs.write(self.path(key), lines.iterator(), False, self.conf)
-
-    def record(self, key: str, text: str) -> None:
-        """One batch of a checkpoint."""
-        stream = self.checkpoints.createAtomic(self.path(key), False)
-        stream.write(bytearray(text.encode()))
-        stream.close()
-
-    def read(self, key: str) -> str:
-        """What is stored."""
-        return str(self.logs.read(self.path(key), self.conf).next())
-
-
-def at_once(actions: Sequence[Callable[[], None]]) -> list[str]:
-    """Run all in the same moment; how each ended: empty, or the name of what it threw."""
-    together = threading.Barrier(len(actions))
-    ends = [""] * len(actions)
-
-    def run(index: int) -> None:
-        together.wait()
-        try:
-            actions[index]()
-        except Py4JJavaError as error:
-            ends[index] = error.java_exception.getClass().getName()
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(actions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return ends
-
-
 @pytest.fixture(scope="module")
 def writers(server: Server) -> Iterator[list[Writer]]:
     """Two JVMs."""
@@ -172,7 +88,7 @@ def writers(server: Server) -> Iterator[list[Writer]]:
         environment.setenv("AWS_SECRET_ACCESS_KEY", "k")
         # A session of this process has errors of every JVM translated by its own, which has other objects by the same names.
         environment.setattr(java_gateway, "get_return_value", get_return_value)
-        yield [Writer(machines.enter_context(java(settings)), settings) for _ in range(2)]
+        yield [Writer(machines.enter_context(java(settings)), settings, f"s3://{BUCKET}") for _ in range(2)]
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSALS))

@@ -7,6 +7,8 @@ from enum import StrEnum
 # How old a file may be against the newest that a stream has read, in Spark's spelling, where the read does not say it: a thousand
 # years. Spark's own limit is a week.
 ANY_FILE_AGE = "365000d"
+# What `cloudFiles` says for the same. It differs, because a stored source is known as one of `cloudFiles` by it.
+CLOUD_FILES_AGE = "36500d"
 
 
 class SourceKind(StrEnum):

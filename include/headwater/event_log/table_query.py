@@ -38,11 +38,10 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
     except DeltaError as error:
         raise _unreadable(error, table) from error
     except Exception as error:
+        # delta-rs has no class for a data file that is gone or damaged.
         if type(error) is not Exception:
             raise
-        raise _unreadable(
-            error, table
-        ) from error  # delta-rs has no class for a data file that is gone or damaged
+        raise _unreadable(error, table) from error
     rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return rows
 

@@ -28,7 +28,7 @@ from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.runtime.conditions import UnsupportedStore
 from headwater.runtime.masters import python_settings
-from headwater.runtime.object_store import SUPPORTED, scheme_of, session_conf, unsupported
+from headwater.runtime.object_store import scheme_of, scheme_of_root, session_conf
 from headwater.storage import azure
 from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
@@ -345,10 +345,7 @@ def _root(chosen: str | Place, reached: Callable[[str], ObjectStore]) -> Place:
         return chosen
     if not is_url(str(chosen)):
         return _folder(chosen)
-    scheme = str(chosen).partition("://")[0]
-    if scheme not in SUPPORTED:
-        raise unsupported(scheme)
-    return place_of(str(chosen), store=reached(scheme))
+    return place_of(str(chosen), store=reached(scheme_of_root(str(chosen))))
 
 
 def _folder(chosen: str | Path) -> Path:

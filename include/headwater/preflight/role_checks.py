@@ -42,8 +42,9 @@ def role_was_changed(start: FlowStart) -> Iterator[Damage]:
     for name, checkpoint, state in former_flows(start.checkpoint, start.declared):
         role = last_role(checkpoint, state)
         # Streams may come and go; a view and anything else exclude each other.
-        apart = role is not None and (role is FlowRole.VIEW) != (start.role is FlowRole.VIEW)
-        if role is not None and apart and checkpoint.has_written():
+        if role is None or (role is FlowRole.VIEW) == (start.role is FlowRole.VIEW):
+            continue
+        if checkpoint.has_written():
             yield _damage(start, f"and {start.place} was filled by {name!r}, {_WORDS[role]}", role)
             return
 

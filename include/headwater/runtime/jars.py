@@ -77,7 +77,7 @@ def ensure_jars(group: str) -> list[Path]:
     """Return the jars of a group, fetched on the first call; safe to call from several processes at once.
 
     Args:
-        group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres), ``s3`` (Hadoop's client of S3) or
+        group: ``spark`` (Delta, the sources Kafka and Avro, the driver of Postgres), ``s3`` (Hadoop's client of S3),
             ``abfss`` (that of Azure) or ``kafka_broker``.
 
     Raises:

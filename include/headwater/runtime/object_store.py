@@ -14,7 +14,7 @@ from headwater.storage import azure
 from headwater.storage.access import ObjectStore
 
 # In these, storage and warehouse can lie.
-SUPPORTED = ("s3", azure.SCHEME)
+_SUPPORTED = ("s3", azure.SCHEME)
 _HADOOP = "spark.hadoop."
 FILE_SYSTEM = f"{_HADOOP}fs.s3.impl"
 AZURE_FILE_SYSTEM = f"{_HADOOP}fs.abfss.impl"
@@ -51,9 +51,8 @@ def store_settings(store: ObjectStore) -> dict[str, str]:
 
 def _azure_server(store: ObjectStore) -> dict[str, str]:
     """Azure's own account has a hierarchy, as the client expects; a server of one's own is an emulator, which has none."""
-    channel = {
-        f"{_HADOOP}fs.azure.ssl.channel.mode": "Default_JSSE"
-    }  # the other one needs a library for each platform
+    # The other channel needs a library for each platform.
+    channel = {f"{_HADOOP}fs.azure.ssl.channel.mode": "Default_JSSE"}
     if store.endpoint is None:
         return channel
     settings = {
@@ -135,6 +134,14 @@ def refuse_unsafe(hadoop_conf: Mapping[str, str], where: str) -> None:
             raise _unsafe(name, value, where, "makes plain creates of files overwrites that look at nothing")
         if _CONDITIONAL.fullmatch(name) and text != "true":
             raise _unsafe(name, value, where, "turns conditional puts off")
+
+
+def scheme_of_root(address: str) -> str:
+    """The scheme of the address of a root; raises UnsupportedStore where no root can lie there."""
+    scheme = address.partition("://")[0]
+    if scheme not in _SUPPORTED:
+        raise unsupported(scheme)
+    return scheme
 
 
 def unsupported(scheme: str) -> UnsupportedStore:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from headwater.definitions.source import CLOUD_FILES_AGE
 from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
 
@@ -81,7 +82,7 @@ class CloudFilesOptions:
     hints: str = ""
     max_files: int | None = 1000
     max_bytes: int | None = None
-    max_file_age: str = "36500d"
+    max_file_age: str = CLOUD_FILES_AGE
     include_existing: bool = True
     allow_overwrites: bool = False
     partition_columns: tuple[str, ...] | None = None
@@ -175,7 +176,7 @@ def _checked(
         hints=own.get("schemaHints", ""),
         max_files=_number("maxFilesPerTrigger", own) if "maxFilesPerTrigger" in own else 1000,
         max_bytes=_size("maxBytesPerTrigger", own),
-        max_file_age=own.get("maxFileAge", "36500d"),
+        max_file_age=own.get("maxFileAge", CLOUD_FILES_AGE),
         include_existing=_flag("includeExistingFiles", own, default=True),
         allow_overwrites=_flag("allowOverwrites", own, default=False),
         partition_columns=None if columns is None else tuple(c.strip() for c in columns.split(",") if c.strip()),
