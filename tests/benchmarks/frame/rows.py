@@ -29,21 +29,20 @@ ROWS = (
         "ten tables, bronze to gold: first update, incremental, nothing new",
         "one submit per table; `spark-pipelines run`",
         "equal settings: 5 times as fast as submits, 1.5 times as SDP; each as documented: 8 and 3 times",
-        'With equal settings the separate programs map the archive of classes, too, and no longer pay much for their start: CPU time is 3.7 times ours. The programs run one after another; with nothing new they start all the same, and ours reads logs and starts no JVM. "As documented" is Delta\'s quick start: no archive, both JIT compilers, 200 shuffle partitions.',
+        'With equal settings the separate programs map the archive of classes, too, and no longer pay much for their start: CPU time is 3.3 to 4.1 times ours. The programs run one after another; with nothing new they start all the same, and ours reads logs and starts no JVM. "As documented" is Delta\'s quick start: no archive, both JIT compilers, 200 shuffle partitions.',
     ),
     Row(
         "small",
         "an update with one new row, of 2, 5, 10 and 50 flows",
         "a hand-written job of the same queries",
         "at most 0.75 of its time",
-        "By CPU time a later update costs 0.63 to 0.80 of the job by hand, which has the same session settings: a batch takes one Spark job instead of four ([decision 0207](decisions/0207-a-checksum-says-which-batches-a-table-has.md)), and that pays for imports of Python (about one second an update), resolution, checks and records. With two flows the start of Spark, which both have, is 0.43 of our time.",
+        "By CPU time a later update costs 0.60 to 0.88 of the job by hand, which has the same session settings: a batch takes one Spark job instead of four ([decision 0207](decisions/0207-a-checksum-says-which-batches-a-table-has.md)), and that pays for imports of Python (about one second an update), resolution, checks and records. With two flows the start of Spark, which both have, is 0.42 of our time.",
     ),
     Row(
         "class_sharing",
         "a first update of two tables with the archive of classes",
         "the same update without it",
         "at most 0.85 of its time",
-        "On the Java of PyPI this run made the archive of another class path than drivers have, so that none was used; it has to be measured again.",
     ),
     Row(
         "quality",
@@ -64,7 +63,7 @@ ROWS = (
         "AUTO CDC of type 1 and 2, neighbouring and spread keys, with and without deletion vectors",
         "the MERGE statements that guides teach",
         "not slower; flat with the table's size where keys are neighbours; deletion vectors no slower",
-        "Targets are made without deletion vectors. In a table that has them, rows of large files are marked as deleted instead of written again, without a MERGE as well ([decision 0208](decisions/0208-rows-are-marked-where-a-table-has-deletion-vectors.md)). The figures of deletion vectors here are from before that; on a busy machine, 300,000 keys and three rounds, batches took 0.42 to 0.90 of the time without them. The guides' MERGE got 120 to 4,200 rows wrong: it loses late events.",
+        "Targets are made without deletion vectors. In a table that has them, rows of large files are marked as deleted instead of written again, without a MERGE as well ([decision 0208](decisions/0208-rows-are-marked-where-a-table-has-deletion-vectors.md)). The guides' MERGE got 260 to 8,400 rows wrong: it loses late events.",
     ),
     Row(
         "views",
