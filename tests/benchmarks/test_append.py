@@ -48,7 +48,7 @@ def measure_delta(bench: Bench, root: Path, spark: SparkSession) -> None:
     """A table of 16 files in batches of 8, and one of a file for each small batch."""
     rows = bench.size("delta_rows", 5_000_000, smoke=200)
     small = bench.size("rows_of_a_small_batch", 200, smoke=10)
-    batches = bench.size("batches", BATCHES, smoke=2)
+    batches = bench.size("batches", BATCHES, smoke=2, brief=20)
     for part, count, files, per_batch, target in (
         ("Delta, backlog", rows, 16, 8, throughput(0.97)),
         ("Delta, small batches", small * batches, batches, 1, at_most(1.05)),

@@ -49,13 +49,13 @@ def test_files(bench: Bench, tmp_path: Path) -> None:
 def measure(bench: Bench, root: Path) -> None:
     """The schema is known and the code is warm before a lot is landed."""
     rows, files = bench.size("rows", 600_000, smoke=40), bench.size("files", 8, smoke=2)
-    many = bench.size("many", 10_000, smoke=4)
+    many = bench.size("many", 10_000, smoke=4, brief=4_000)
     lots_of = [(f"{files} files", rows, files), (f"{many:,} files", many * 10, many)]
     for part, count, lots in lots_of[:1] if bench.smoke else lots_of:
         made = _made(root / part / "made", count, lots)
         contenders = {name: _Landing(root / part, name, made, count).take_in for name in SOURCES}
         contenders[LIMIT] = lambda number, made=made, part=part: copy_of(made, root / part / f"copy{number}")
-        bench.interleaved(part, contenders, share=0.5, least=2 if lots > 5_000 else 3, most=7)
+        bench.interleaved(part, contenders, share=0.5, least=2 if lots > 1_000 else 3, most=7)
         bench.compare(part, OURS, PEER, throughput(0.9))
         bench.compare(part, GIVEN, PEER, throughput(0.9))
         bench.compare(part, OURS, LIMIT)

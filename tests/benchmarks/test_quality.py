@@ -46,7 +46,7 @@ def measure(
     bench: Bench, root: Path, spark: SparkSession, formats: tuple[str, ...] = ("json", "delta", "kafka")
 ) -> None:
     """One row in a hundred breaks a rule; text is dearer to read than columns."""
-    count = bench.size("rows", 1_000_000, smoke=200)
+    count = bench.size("rows", 1_000_000, smoke=200, brief=500_000)
     rows = spark.range(count).select(
         "id",
         F.when(F.col("id") % 100 == 0, -1.0).otherwise(F.col("id") / 7).alias("amount"),

@@ -34,7 +34,7 @@ def test_small(bench: Bench, tmp_path: Path) -> None:
 def measure(bench: Bench, root: Path, shares: Mapping[int, float] = SHARES) -> None:
     """A first update of both, then one row at a time."""
     first_rows = bench.size("rows", 2000, smoke=20)
-    most_flows = bench.size("most_flows", 50, smoke=2)
+    most_flows = bench.size("most_flows", 50, smoke=2, brief=10)
     for flows, share in shares.items():
         if flows > most_flows:
             continue

@@ -83,9 +83,10 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
         parts = [("summed by day", APPENDED), ("running by day", NEAR)]
     if parts:
         each(bench, root / "each", spark, rows, changed, parts)
-    if re.search(only, "twenty"):
+    if re.search(only, "twenty") and not bench.brief:
         twenty(bench, root / "twenty", spark, rows, changed)
-    choices(bench, root / "choices", spark, rows, changed)
+    if not bench.brief:
+        choices(bench, root / "choices", spark, rows, changed)
 
 
 def each(
@@ -107,7 +108,8 @@ def each(
             OURS: partial(shop.refreshed, _named(name), change),
             PEER: partial(shop.by_hand, _named(name), change),
         }
-        bench.interleaved(part, contenders, share=0.7 / len(parts), least=ROUNDS, most=ROUNDS, warm=True)
+        rounds = ROUNDS // 2 if bench.brief else ROUNDS
+        bench.interleaved(part, contenders, share=0.7 / len(parts), least=rounds, most=rounds, warm=True)
         shop.check(_named(name))
         aim = VIEWS[name][1][what]
         bench.compare(part, OURS, PEER, _target(aim, rows, bench.smoke))

@@ -64,6 +64,16 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch):
     assert Bench("x", smoke=True).size("rows", 100, smoke=1) == 1
 
 
+@pytest.mark.parametrize(("seconds", "asked", "taken"), [(240, None, 50), (60, None, 10), (60, "30", 30)])
+def test_all_rows_in_one_run_are_brief(monkeypatch, seconds, asked, taken):
+    """Where all rows share one run, a size is the brief one, unless another was asked for."""
+    if asked:
+        monkeypatch.setenv("BENCH_FLOWS", asked)
+    bench = Bench("x", seconds=seconds)
+    assert bench.size("flows", 50, smoke=1, brief=10) == taken
+    assert bench.size("files", 3, smoke=1) == 3
+
+
 def test_orphans_count(tmp_path: Path):
     """The CPU seconds of a process that its parent has not waited for are counted; the wall time ends with the parent."""
     parent = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {BURN!r}])"

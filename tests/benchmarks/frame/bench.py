@@ -26,6 +26,8 @@ from tests.benchmarks.frame.runs import Run
 from tests.benchmarks.frame.surroundings import load, surroundings
 from tests.seeds import SEED
 
+# With fewer seconds for each row (BENCH_SECONDS), all of them are to end within the hour.
+BRIEF = 100.0
 RESULTS = Path(__file__).parents[1] / "results"
 # Takes the round's number. Several figures of one run, the percentiles of a latency for example, are a Run for each.
 Contender = Callable[[int], Run | Mapping[str, Run]]
@@ -53,10 +55,24 @@ class Bench:
     load_before: float = field(default_factory=load)
     began: float = field(default_factory=time.monotonic)
 
-    def size(self, name: str, full: int, *, smoke: int) -> int:
-        """A size of the work; BENCH_<NAME> sets another one. What was taken is part of the result."""
+    @property
+    def brief(self) -> bool:
+        """All rows are measured in one run: what takes minutes and says little more is left to the row's own."""
+        return self.seconds < BRIEF
+
+    def size(self, name: str, full: int, *, smoke: int, brief: int | None = None) -> int:
+        """A size of the work; BENCH_<NAME> sets another one. What was taken is part of the result.
+
+        Args:
+            name: of the size, in the result and in the variable.
+            full: where the row has its own run.
+            smoke: where it only has to run.
+            brief: where all rows share one run; without it as ``full``.
+
+        """
         asked = os.environ.get(f"BENCH_{name.upper()}")
-        taken = smoke if self.smoke else int(asked or full)
+        usual = brief if self.brief and brief is not None else full
+        taken = smoke if self.smoke else int(asked or usual)
         self.sizes[name] = taken
         return taken
 

@@ -16,7 +16,8 @@ DOCS = Path(__file__).parents[3] / "docs"
 _HEAD = """\
 # Benchmarks
 
-`make bench` measures all rows in about an hour on 2 cores, `make bench ONLY=small` one of them in under ten minutes.
+`make bench` measures all rows in about an hour on 2 cores, with smaller sizes and without the largest parts (twenty views in one
+update, 50 flows); `make bench ONLY=small` one row with all its parts, most in under ten minutes, views and graph in longer.
 Rendered from `tests/benchmarks/results/` by `python -m tests.benchmarks.frame.page`, which `make bench` runs at its end.
 
 - **Ratios, no absolute times.** The contenders run in turns, in one benchmark run on one machine, each round in another order.
