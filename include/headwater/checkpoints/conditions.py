@@ -29,6 +29,12 @@ class TableLogHole(CheckpointMismatch):
     condition = "TABLE_LOG_HOLE"
 
 
+class TableLogDamaged(CheckpointMismatch):
+    """The newest commit in the table's log is empty or cut short: what it added may be missing without a word."""
+
+    condition = "TABLE_LOG_DAMAGED"
+
+
 class FlowKindChanged(CheckpointMismatch):
     """The table's rows are those of another kind of flow than the one that is to write to it."""
 
