@@ -8,7 +8,7 @@ import shutil
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, both, cut, empty, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 
 __all__ = ["treated"]
 

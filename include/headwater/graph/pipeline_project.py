@@ -23,7 +23,9 @@ from headwater.graph.run_parameters import RunParameters, given_values
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import StoredObject
-from headwater.leases.lease import Holder, Lease, update_lease
+from headwater.leases.file_lease import update_lease
+from headwater.leases.holder import Holder
+from headwater.leases.lease import Lease
 from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.runtime.conditions import UnsupportedStore
