@@ -12,38 +12,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headwater.storage import azure
+from headwater.storage import azure, retries
+from headwater.storage.retries import Tries
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
 # One spelling for each store, everywhere: Spark, delta-rs and obstore all know these.
 SCHEMES = ("s3", "gs", "abfss")
-# Longer than a server takes to start again. Pauses are drawn, and each lies between the first and a multiple of the one before it:
-# with the client's own settings, eight tries were over after two seconds.
-_SEVERAL_TIMES = {
-    "max_retries": 100,
-    "retry_timeout": timedelta(seconds=45),
-    "backoff": {
-        "init_backoff": timedelta(milliseconds=250),
-        "max_backoff": timedelta(seconds=5),
-        "base": 3,
-    },
-}
-# Whoever only looks (a page, a sensor, a command) says after some seconds that the server is away.
-_SOME_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
-_TRIES = {"of this process": _SOME_TIMES}
-# A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
-_QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
-# Of one request.
-_TIMEOUT = timedelta(seconds=30)
-_SHORT_TIMEOUT = timedelta(seconds=5)
-
 # Gives what a login consists of, by the names of AWS's variables: ACCESS_KEY_ID and SECRET_ACCESS_KEY, both or neither,
 # SESSION_TOKEN, ENDPOINT_URL_S3 and REGION, each with AWS_ before it.
 Login: TypeAlias = Callable[[], Mapping[str, str]]
@@ -152,37 +132,21 @@ def _by_login(
     return replace(store, keys=keys)
 
 
-def wait_for_servers() -> None:
-    """Have this process try its requests until a server has started again: it is a driver, whose work would be lost."""
-    _TRIES["of this process"] = _SEVERAL_TIMES
-    client.cache_clear()
-
-
-def waited_in_vain(reason: str) -> None:
-    """Have the other requests of this process give up soon once one was tried for so long: what is left would take minutes.
-
-    Args:
-        reason: obstore's text about the request that failed; a lease's, which gives up early by itself, says another limit.
-    """
-    if f"max_retries: {_SEVERAL_TIMES['max_retries']}," in reason:
-        _TRIES["of this process"] = _SOME_TIMES
-        client.cache_clear()
-
-
-@lru_cache(maxsize=64)
 def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     """The client for a bucket (of ``abfss``: ``container@account.dfs.core.windows.net``), one a process.
 
     ``quick``: give up after seconds, for what is tried again anyway. The first call reads the environment; none reaches the network.
     """
+    return _client(store, bucket, retries.LEASES if quick else retries.of_this_process())
+
+
+@lru_cache(maxsize=64)
+def _client(store: ObjectStore, bucket: str, tries: Tries) -> Client:
     from obstore.store import from_url
 
     options: dict[str, Any] = {
-        "client_options": {
-            "allow_http": not store.encrypted,
-            "timeout": _SHORT_TIMEOUT if quick else _TIMEOUT,
-        },
-        "retry_config": _QUICKLY if quick else _TRIES["of this process"],
+        "client_options": {"allow_http": not store.encrypted, "timeout": tries.request_timeout},
+        "retry_config": tries.config(),
     }
     if store.scheme == "s3":
         options["virtual_hosted_style_request"] = not store.path_style

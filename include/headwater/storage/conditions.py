@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headwater.errors import HeadwaterError, UpdateFailed, UsageError
+from headwater.storage.retries import waited_in_vain
 
 # obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
 _DENIED = re.compile(r"status code: 40[13]\b")
@@ -89,8 +90,6 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
     if _DENIED.search(text) or _reason(error) in _EXPIRED:
         return _denied(error, place)
-    from headwater.storage.access import waited_in_vain
-
     waited_in_vain(text)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",
