@@ -20,7 +20,7 @@ def log_folder(table: Place) -> Place:
 
 def commit_file(table: Place, version: int) -> Place:
     """The file of a commit, whether it is there or not."""
-    return log_folder(table) / f"{version:020d}.json"
+    return table.joinpath("_delta_log", f"{version:020d}.json")
 
 
 def is_commit(name: str) -> bool:

@@ -5,9 +5,10 @@ Decision 0184.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwater.storage.mirrors import mirrored_log, mirrored_table, remembered
+from headwater.storage.mirrors import LOG, mirrored_log, mirrored_table, remembered
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
@@ -45,11 +46,30 @@ def small_table(place: Place) -> DeltaTable:
     return opened
 
 
-def _from_mirror(place: ObjectPath) -> DeltaTable:
+def log_here(place: Place) -> Path | None:
+    """The folder of a table's log on this machine, there or not; on a store that of a copy, which is brought up to date first.
+
+    None where no copy can be made: only delta-rs can read the log then.
+
+    Raises:
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
+    if isinstance(place, ObjectPath):
+        folder = _mirror(place)
+        return None if folder is None else folder / LOG
+    return place / LOG
+
+
+def _mirror(place: ObjectPath) -> Path | None:
     try:
-        folder = mirrored_log(place)
+        mirror: Path | None = remembered((place, "mirror"), lambda: mirrored_log(place))
     except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
-        folder = None
+        return None
+    return mirror
+
+
+def _from_mirror(place: ObjectPath) -> DeltaTable:
+    folder = _mirror(place)
     return delta_table(place if folder is None else folder)
 
 
