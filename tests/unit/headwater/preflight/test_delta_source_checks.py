@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -65,6 +66,43 @@ def test_a_table_that_is_read_twice(done: Pipeline, lines: tuple[int, int]):
     offsets = last_offsets(start)
     assert offsets is not None
     assert offset_of(start, offsets, 0)["reservoirVersion"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [("", "the file is empty"), ("\n", "only blanks"), ('{"add": {"path": "a', "is cut short")],
+)
+@pytest.mark.parametrize("later", [0, 1], ids=["the newest", "another after it"])
+@pytest.mark.parametrize("started", [True, False])
+def test_a_commit_that_is_not_whole(done: Pipeline, content: str, fault: str, later: int, started: bool):
+    """A stream would pass over its rows, and never come back to them: unread commits, and the newest at a first start."""
+    table = done.table("bronze")
+    write_rows(table, 3)
+    damaged = DeltaTable(str(table)).version()
+    for number in range(later):
+        write_rows(table, number)
+    if started:
+        stands_at(done, damaged)
+    else:
+        shutil.rmtree(done.checkpoint("silver").epoch_folder(0))
+    (table / "_delta_log" / f"{damaged:020d}.json").write_text(content)
+    findings = damages(done)
+    if not started and later:
+        assert (
+            findings == []
+        )  # a first read goes by the newest state, which Delta has put together from all of them
+        return
+    assert [damage.condition for damage in findings] == ["SOURCE_LOG_DAMAGED"]
+    assert f"Version {damaged} " in findings[0].error.what
+    assert fault in findings[0].error.what
+
+
+def test_what_was_read_is_not_looked_at_again(done: Pipeline):
+    """A commit that the stream has behind it can't be passed over."""
+    table = done.table("bronze")
+    stands_at(done, DeltaTable(str(table)).version() + 1)
+    (table / "_delta_log" / f"{DeltaTable(str(table)).version():020d}.json").write_text("")
+    assert damages(done) == []
 
 
 def feed(done: Pipeline, on: str) -> None:
