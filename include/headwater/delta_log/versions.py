@@ -14,6 +14,7 @@ from headwater.delta_log.commits import (
     data_files,
     log_folder,
     read_actions,
+    written_at,
 )
 from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.listed_files import listed_files
@@ -43,13 +44,17 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a version did. ``timestamp``: seconds since 1970. Files that only moved rows (optimize) are left out."""
+    """What a version did. Files that only moved rows (optimize) are left out.
+
+    ``timestamp``: seconds since 1970; ``written``: the commit's own word for it in milliseconds, None where it has none.
+    """
 
     version: int
     timestamp: float
     added: tuple[AddedFile, ...]
     removes_data: bool
     changes_metadata: bool
+    written: int | None = None
 
     @property
     def changes_data(self) -> bool:
@@ -84,14 +89,16 @@ def read_commit(table: Place, version: int) -> Commit | None:
     file = commit_file(table, version)
     try:
         actions = read_actions(file)
-        seconds = commit_seconds(commit_info(actions), file)
+        info = commit_info(actions)
+        seconds, written = commit_seconds(info, file), written_at(info)
         added = tuple(map(_added, data_files(actions, "add")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SourceUnreachable(f"The commit can't be read: {error}", where=file) from None
     removes = bool(data_files(actions, "remove"))
-    return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
+    metadata = any("metaData" in action for action in actions)
+    return Commit(version, seconds, added, removes, metadata, written)
 
 
 def last_change(table: Place, head: int, *, metadata_too: bool = False) -> Commit | None:
