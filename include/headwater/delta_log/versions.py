@@ -20,6 +20,7 @@ from headwater.delta_log.commits import (
     data_files,
     log_folder,
     read_actions,
+    written_at,
 )
 from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.heads import LogHead, log_head
@@ -54,13 +55,17 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a version did. ``timestamp``: seconds since 1970. Files that only moved rows (optimize) are left out."""
+    """What a version did. Files that only moved rows (optimize) are left out.
+
+    ``timestamp``: seconds since 1970; ``written``: the commit's own word for it in milliseconds, None where it has none.
+    """
 
     version: int
     timestamp: float
     added: tuple[AddedFile, ...]
     removes_data: bool
     changes_metadata: bool
+    written: int | None = None
 
     @property
     def changes_data(self) -> bool:
@@ -124,8 +129,10 @@ def _commit(file: Place, version: int) -> Commit:
     actions = read_actions(file)
     added = tuple([_added(action) for action in data_files(actions, "add")])
     removes = bool(data_files(actions, "remove"))
-    seconds = commit_seconds(commit_info(actions), file)
-    return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
+    info = commit_info(actions)
+    seconds, written = commit_seconds(info, file), written_at(info)
+    metadata = any("metaData" in action for action in actions)
+    return Commit(version, seconds, added, removes, metadata, written)
 
 
 def last_change(table: Place, head: int, *, metadata_too: bool = False) -> Commit | None:
