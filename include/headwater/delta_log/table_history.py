@@ -195,5 +195,6 @@ def last_pipeline(table: Place) -> str | None:
 
 def _heads(table: Place, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
     for version in versions:
-        with suppress(FileNotFoundError):  # Delta cleans old commits away while others read
+        # Delta cleans old commits away while others read. What a damaged one said is not known: the checks before a start name it.
+        with suppress(FileNotFoundError, ValueError):
             yield version, commit_head(commit_file(table, version))

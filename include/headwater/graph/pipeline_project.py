@@ -32,7 +32,7 @@ from headwater.runtime.object_store import scheme_of, scheme_of_root, session_co
 from headwater.storage import azure
 from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, is_url, place_of
+from headwater.storage.place import S3_SPELLINGS, Place, is_url, place_of, without_login
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = (
@@ -386,9 +386,10 @@ def local_path(value: str | Path) -> Path:
         ) from None
     if url.scheme == "file":
         return Path(unquote(url.path))
-    if url.scheme and "://" in text:
-        raise UsageError(
-            f"{text!r} is not a local folder.",
-            remedy="Give a path, or s3://bucket/folder (abfss://container@account.dfs.core.windows.net/folder) for storage and warehouse.",
-        )
+    # With one slash it would be a folder beside the working directory, named like a scheme.
+    if url.scheme and ("://" in text or url.scheme in S3_SPELLINGS):
+        remedy = "Give a path, or s3://bucket/folder (abfss://container@account.dfs.core.windows.net/folder) for storage and warehouse."
+        if url.scheme in S3_SPELLINGS:
+            remedy = "Write s3://bucket/folder: S3 has this one spelling here."
+        raise UsageError(f"{without_login(text)!r} is not a local folder.", remedy=remedy)
     return Path(text)

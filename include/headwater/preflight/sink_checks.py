@@ -29,7 +29,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater.files.atomic_files import write_atomically
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.storage.object_path import ObjectPath
+from headwater.storage.delta_tables import log_file
 
 
 def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
@@ -49,18 +49,15 @@ def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
 
 
 def newest_commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
-    """A disk that lost power leaves a file empty or cut: Delta reads an empty commit as one without rows.
-
-    On an object store a commit is there as a whole or not at all.
-    """
-    if start.table is None or isinstance(start.table, ObjectPath):
+    """A disk that lost power leaves a file empty or cut, and so may whoever copies objects: Delta reads an empty commit as one without rows."""
+    if start.table is None:
         return
     newest = newest_version(start.table)
     if newest is None:
         return
     file = commit_file(start.table, newest)
     try:
-        fault = commit_fault(file)
+        fault = commit_fault(log_file(file))
     except FileNotFoundError:  # cleaned away meanwhile, after a later one
         return
     if fault is not None:

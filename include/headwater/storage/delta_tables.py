@@ -37,6 +37,22 @@ def table_log(place: Place, version: int | None = None) -> DeltaTable:
     return opened
 
 
+def log_file(file: Place) -> Place:
+    """A file of a table's log, to be read: on a store its copy on this machine, brought up to date, where one is kept.
+
+    Raises:
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
+    if not isinstance(file, ObjectPath):
+        return file
+    try:
+        folder = mirrored_log(file.parents[1])
+    except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
+        folder = None
+    copy = None if folder is None else folder / file.parent.name / file.name
+    return file if copy is None or not copy.exists() else copy
+
+
 def small_table(place: Place) -> DeltaTable:
     """The table at a place, to query: on a store, all its files are copied to this machine first."""
     if not isinstance(place, ObjectPath):
