@@ -6,6 +6,7 @@ Decision 0098.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from headwater.checkpoints.conditions import (
     SourceLogHole,
     SourceReplaced,
     SourceRowsChanged,
+    TableLogDamaged,
 )
 from headwater.checkpoints.offsets import read_offsets
 from headwater.delta_log.commits import (
@@ -29,7 +31,7 @@ from headwater.delta_log.commits import (
     log_folder,
     read_actions,
 )
-from headwater.delta_log.table_history import missing_versions, table_exists, table_id
+from headwater.delta_log.table_history import damaged_commit, missing_versions, table_exists, table_id
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
@@ -144,11 +146,11 @@ def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> i
 
 
 def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    broken = list(_log_is_broken(unread))
+    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
+    broken = list(_log_is_broken(unread, readable=now is not None))
     if broken:
         yield from broken
         return
-    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     if recorded is not None and now is not None and recorded != now:
         yield Damage(
             SourceReplaced(
@@ -169,7 +171,7 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         yield from _without_feed(start, unread)
 
 
-def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
+def _log_is_broken(unread: _Unread, *, readable: bool) -> Iterator[Damage]:
     holes = missing_versions(unread.table)
     if holes:
         yield Damage(
@@ -184,6 +186,20 @@ def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
             ),
             _FROM_THE_START,
         )
+        return
+    with suppress(FileNotFoundError):  # cleaned away meanwhile, after later ones
+        found = damaged_commit(unread.table, readable=readable)
+        if found is not None:
+            file, fault = found
+            yield Damage(
+                TableLogDamaged(
+                    f"A commit of the table {_name(unread)!r}, version {int(file.stem)}, is damaged: {fault}. Rows that it added would be "
+                    "passed over.",
+                    where=file,
+                    remedy="Restore the file from a backup, or have whoever fills the table write it again. Nothing was read.",
+                ),
+                (f"version {int(file.stem)}: {fault}",),
+            )
 
 
 def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:

@@ -12,7 +12,7 @@ import pytest
 from tests.object_stores import make_old
 from tests.unit.headwater.doctor.test_open_epoch import case_of, content
 from tests.unit.headwater.doctor.test_reprocessed_rows import batch
-from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.offsets import read_offsets
@@ -110,6 +110,9 @@ DAMAGES = {
     "a partition lost": ("silver", lambda f: lose(f / "state/0/1"), "STATE_LOST", False),
     "a version lost": ("silver", lambda f: lose(f / "state/0/1/3.delta"), "STATE_LOST", False),
     "files' log lost": ("bronze", lambda f: lose(f / "sources"), "FILE_LOG_LOST", False),
+    "an entry of files empty": ("bronze", lambda f: put(f / "sources/0/0", ""), "FILE_LOG_LOST", False),
+    "an entry of files cut": ("bronze", lambda f: cut(f / "sources/0/0"), "FILE_LOG_LOST", False),
+    "an entry of files of no version": ("bronze", lambda f: put(f / "sources/0/0", "hello"), "FILE_LOG_LOST", False),
     "flow.json cut": ("silver", lambda f: put(f.parent / "flow.json", "{"), "FLOW_STATE_DAMAGED", False),
 }  # fmt: skip
 
@@ -120,7 +123,7 @@ def test_of_checkpoints(three, damage):
     flow, harm, condition, mends_itself = DAMAGES[damage]
     assert not case_of(three, flow).damages
     harm(three.checkpoint(flow).epoch_folder(0))
-    (first, *_) = diagnose(case_of(three, flow))
+    (first, *_) = diagnose(replace(case_of(three, flow), deep="entry of files" in damage))
     assert (first.damage.condition, first.damage.mends_itself) == (condition, mends_itself)
     assert first.damage.error.remedy
     if mends_itself:
@@ -142,6 +145,20 @@ def test_of_the_newest_commit(three, share):
     assert "TABLE_LOG_DAMAGED" in conditions
     file.write_bytes(whole)
     assert not case_of(three, "silver").damages
+
+
+def test_of_an_older_commit(three):
+    """An empty commit is found by its size among those that no checkpoint has, in the table that a flow fills and in one that it reads."""
+    for flow, table in (("silver", three.table("silver")), ("silver", three.table("bronze"))):
+        write_rows(table, 7)
+        write_rows(table, 8)
+        file = commit_file(table, newest_version(table) - 1)
+        whole = file.read_bytes()
+        file.write_bytes(b"")
+        found = [damage for damage in case_of(three, flow).damages if damage.condition == "TABLE_LOG_DAMAGED"]
+        assert [damage.error.where for damage in found] == [str(file)]
+        file.write_bytes(whole)
+        assert "TABLE_LOG_DAMAGED" not in {damage.condition for damage in case_of(three, flow).damages}
 
 
 def test_a_commit_of_another_content(three):
