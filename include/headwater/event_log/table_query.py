@@ -55,13 +55,13 @@ def _refuse_damaged(source: Any, table: Place) -> None:
     if is_url(source.table_uri):
         return
     try:
-        found = damaged_commit(Path(unquote(urlparse(source.table_uri).path)))
+        damaged = damaged_commit(Path(unquote(urlparse(source.table_uri).path)))
     except FileNotFoundError:  # cleaned away meanwhile
         return
-    if found is not None:
+    if damaged is not None:
         raise EventLogUnreadable(
-            f"A commit of the event log, version {int(found[0].stem)}, is damaged: {found[1]}. Its records are missing.",
-            where=table / "_delta_log" / found[0].name,
+            f"A commit of the event log, version {int(damaged[0].stem)}, is damaged: {damaged[1]}. Its records are missing.",
+            where=table / "_delta_log" / damaged[0].name,
             remedy="Restore the file from a backup. If there is none, move the folder of the log aside: the next update begins another one. "
             "Nothing was changed.",
         )

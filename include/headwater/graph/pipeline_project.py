@@ -32,7 +32,7 @@ from headwater.runtime.object_store import scheme_of, scheme_of_root, session_co
 from headwater.storage import azure
 from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import S3_SPELLINGS, Place, is_url, place_of, without_login
+from headwater.storage.place import S3_SPELLINGS, Place, is_url, place_of, refuse_escapes, without_login
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = (
@@ -345,7 +345,9 @@ def _root(chosen: str | Place, reached: Callable[[str], ObjectStore]) -> Place:
         return chosen
     if not is_url(str(chosen)):
         return _folder(chosen)
-    return place_of(str(chosen), store=reached(scheme_of_root(str(chosen))))
+    root = place_of(str(chosen), store=reached(scheme_of_root(str(chosen))))
+    refuse_escapes(root)
+    return root
 
 
 def _folder(chosen: str | Path) -> Path:

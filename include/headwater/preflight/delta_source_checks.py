@@ -188,9 +188,9 @@ def _log_is_broken(unread: _Unread, *, readable: bool) -> Iterator[Damage]:
         )
         return
     with suppress(FileNotFoundError):  # cleaned away meanwhile, after later ones
-        found = damaged_commit(unread.table, readable=readable)
-        if found is not None:
-            file, fault = found
+        damaged = damaged_commit(unread.table, readable=readable)
+        if damaged is not None:
+            file, fault = damaged
             yield Damage(
                 TableLogDamaged(
                     f"A commit of the table {_name(unread)!r}, version {int(file.stem)}, is damaged: {fault}. Rows that it added would be "

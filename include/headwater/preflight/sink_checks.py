@@ -52,11 +52,11 @@ def commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
     if start.table is None:
         return
     try:
-        found = damaged_commit(start.table, readable=start.sink_id is not None)
+        damaged = damaged_commit(start.table, readable=start.sink_id is not None)
     except FileNotFoundError:  # cleaned away meanwhile, after later ones
         return
-    if found is not None:
-        file, fault = found
+    if damaged is not None:
+        file, fault = damaged
         version = int(file.stem)
         yield Damage(
             TableLogDamaged(

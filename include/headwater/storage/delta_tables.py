@@ -6,20 +6,24 @@ Decision 0184.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from headwater.storage.mirrors import mirrored_log, mirrored_table, remembered
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place
+from headwater.storage.place import Place, refuse_escapes
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+# What stands for itself in the path of a URL.
+_PLAIN = "/-_.!~'()*:@&=+$,;"
 
 
 def delta_table(place: Place, version: int | None = None) -> DeltaTable:
     """The table at a place, at a version or its newest; raises what delta-rs raises."""
     from deltalake import DeltaTable
 
-    return DeltaTable(str(place), version=version, storage_options=delta_options(place))
+    return DeltaTable(_address(place), version=version, storage_options=delta_options(place))
 
 
 def table_log(place: Place, version: int | None = None) -> DeltaTable:
@@ -81,7 +85,20 @@ def append(place: Place, rows: Any, **how: Any) -> None:
     """``write_deltalake`` to a place; ``how``: its other arguments."""
     from deltalake import write_deltalake
 
-    write_deltalake(str(place), rows, storage_options=delta_options(place), **how)
+    write_deltalake(_address(place), rows, storage_options=delta_options(place), **how)
+
+
+def _address(place: Place) -> str:
+    """A place as delta-rs takes it, by a URL: it would end a name at ``?`` and ``#``.
+
+    Raises:
+        StoreRefused: a name has ``%20`` or the like, which delta-rs decodes more than once, however it is written.
+    """
+    if not isinstance(place, ObjectPath):
+        return str(place)
+    refuse_escapes(place)
+    head = str(place)[: len(str(place)) - len(place.key)]
+    return f"{head}{quote(place.key, safe=_PLAIN)}"
 
 
 def delta_options(place: Place) -> dict[str, str] | None:

@@ -22,6 +22,7 @@ Place: TypeAlias = Path | ObjectPath
 _URI_SAFE = "/_-!.~'()*:@&=+$,;"
 # Other spellings of the scheme, in any case: each file would have two addresses.
 S3_SPELLINGS = ("s3", "s3a", "s3n")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What the process of a driver uses for addresses that come out of Spark's plans: it runs one pipeline.
 _DRIVERS: dict[str, ObjectStore] = {}
@@ -54,6 +55,16 @@ def is_url(text: str) -> bool:
 def without_login(address: str) -> str:
     """An address for a message, without the key and the secret that somebody may have written before its bucket."""
     return re.sub(r"//.*@", "//...@", address)
+
+
+def refuse_escapes(place: Place) -> None:
+    """Raise StoreRefused where delta-rs would look for a table elsewhere than Spark: it decodes ``%20`` and the like in a key."""
+    if isinstance(place, ObjectPath) and _ESCAPE.search(place.key):
+        raise StoreRefused(
+            "A per cent sign with two hexadecimal digits in the address of a table is read in two ways.",
+            where=place,
+            remedy="Choose another name for the folder; blanks and other letters are written as they are. Nothing was written.",
+        )
 
 
 def is_s3(path: str) -> bool:
