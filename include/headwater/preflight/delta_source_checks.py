@@ -28,7 +28,7 @@ from headwater.preflight.delta_source_log import (
     commit_damage,
     log_is_broken,
     log_is_cut,
-    newest_commit_is_damaged,
+    source_commit_is_damaged,
 )
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import last_offsets, offset_of
@@ -63,7 +63,7 @@ def delta_sources(start: FlowStart) -> Iterator[Damage]:
             continue
         offset = None if offsets is None else offset_of(start, offsets, index)
         if not isinstance(offset, dict) or "reservoirVersion" not in offset:
-            yield from newest_commit_is_damaged(source, source.table)
+            yield from source_commit_is_damaged(source, source.table)
             continue
         again = _planned_again(start, index, offset)
         try:
@@ -87,13 +87,13 @@ def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> i
 
 
 def _of_table(start: FlowStart, unread: Unread) -> Iterator[Damage]:
+    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     broken = list(log_is_broken(unread))
     if not broken and unread.commits and unread.version <= unread.commits[-1]:
-        broken = list(newest_commit_is_damaged(unread.source, unread.table))
+        broken = list(source_commit_is_damaged(unread.source, unread.table, readable=now is not None))
     if broken:
         yield from broken
         return
-    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     if recorded is not None and now is not None and recorded != now:
         yield Damage(
             SourceReplaced(

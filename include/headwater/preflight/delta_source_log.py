@@ -6,6 +6,7 @@ Decision 0098.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +18,9 @@ from headwater.delta_log.commits import (
     commit_file,
     commit_versions,
     log_folder,
-    newest_version,
     read_actions,
 )
-from headwater.delta_log.table_history import missing_versions
+from headwater.delta_log.table_history import damaged_commit, missing_versions
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.storage.place import Place
@@ -148,15 +148,14 @@ def log_is_cut(start: FlowStart, unread: Unread) -> Iterator[Damage]:
     )
 
 
-def newest_commit_is_damaged(source: StreamSource, table: Place) -> Iterator[Damage]:
-    """A disk that lost power leaves the file that was written last empty or cut, and a stream reads an empty one as no rows."""
-    newest = newest_version(table)
-    try:
-        fault = None if newest is None else commit_fault(commit_file(table, newest))
-    except FileNotFoundError:  # cleaned away meanwhile, after a later one
-        return
-    if newest is not None and fault is not None:
-        yield commit_damage(source.name or table.name, table, newest, fault)
+def source_commit_is_damaged(
+    source: StreamSource, table: Place, *, readable: bool = True
+) -> Iterator[Damage]:
+    """A disk that lost power leaves a file empty or cut, and a stream reads an empty commit as one without rows."""
+    with suppress(FileNotFoundError):  # cleaned away meanwhile, after later ones
+        damaged = damaged_commit(table, readable=readable)
+        if damaged is not None:
+            yield commit_damage(source.name or table.name, table, int(damaged[0].stem), damaged[1])
 
 
 def commit_damage(name: str, table: Place, version: int, fault: str) -> Damage:

@@ -10,13 +10,16 @@ Decision 0184, decision 0204, decision 0212.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from headwater.storage import azure, retries
+from headwater.storage.conditions import StoreRefused
 from headwater.storage.retries import Tries
 
 if TYPE_CHECKING:
@@ -103,6 +106,9 @@ def object_store(
         environment: what the spec does not say is taken from ``AWS_ENDPOINT_URL_S3``, ``AWS_ENDPOINT_URL``, ``AWS_REGION``
             and ``AWS_DEFAULT_REGION``; of ``abfss``, the endpoint from ``AZURE_STORAGE_ENDPOINT``.
         login: looked up whenever the store is used, never before; it wins over the environment.
+
+    Raises:
+        StoreRefused: the endpoint is no URL: obstore would end the process.
     """
     if login is not None and scheme == "s3":
         return ObjectStore(scheme, later=partial(_by_login, declared, environment, login))
@@ -113,10 +119,26 @@ def object_store(
     if scheme != "s3":
         return ObjectStore(scheme, given.get("endpoint"), given.get("region"), bool(given.get("path_style")))
     endpoint = given.get("endpoint") or azure.first(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    if endpoint is not None and not is_server(endpoint):
+        raise StoreRefused(
+            "The address of the object store's server is no URL.",
+            where="AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the endpoint of the connection",
+            remedy="Write it as https://host or https://host:port (http:// where it has no TLS).",
+        )
     region = given.get("region") or azure.first(environment, "AWS_REGION", "AWS_DEFAULT_REGION")
     # Servers with an address of their own seldom have a host name for each bucket.
     path_style = given.get("path_style", endpoint is not None)
     return ObjectStore(scheme, endpoint.rstrip("/") if endpoint else None, region, bool(path_style))
+
+
+def is_server(endpoint: str) -> bool:
+    """Whether a text is the URL of a server, with its scheme and a host."""
+    try:
+        parts = urlsplit(endpoint)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname)
+        return named and (parts.port is None or parts.port > 0) and not re.search(r"[\s\x00-\x1f]", endpoint)
+    except ValueError:  # a port that is no number, half an IPv6 address
+        return False
 
 
 def _by_login(

@@ -81,7 +81,8 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         )
     if any(code in text for code in _NO_BUCKET):
         return _refused("The bucket is not there.", place)
-    if "169.254.169.254" in text:  # where obstore looks last: nothing else has any
+    # The address is where obstore looks last: nothing else has any. Of a key and its secret, only one may be there.
+    if "169.254.169.254" in text or "Missing SecretAccessKey" in text or "Missing AccessKeyId" in text:
         return _refused("No credentials were found.", place)
     if any(
         word in text

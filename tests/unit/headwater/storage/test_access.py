@@ -2,8 +2,11 @@
 
 import pytest
 
+from headwater.storage import access
 from headwater.storage.access import ObjectStore, StoreKeys, object_store
-from headwater.storage.object_path import Bucket
+from headwater.storage.atomic import read_tagged
+from headwater.storage.conditions import StoreRefused
+from headwater.storage.object_path import Bucket, ObjectPath
 
 _AMAZON = {"AWS_REGION": "eu-west-1"}
 _SERVER = {"AWS_ENDPOINT_URL": "http://minio:9000/", "AWS_DEFAULT_REGION": "local"}
@@ -32,6 +35,27 @@ _SERVER = {"AWS_ENDPOINT_URL": "http://minio:9000/", "AWS_DEFAULT_REGION": "loca
 def test_the_spec_counts_before_the_environment(declared, environment, expected):
     """Settings of the spec win over AWS's own variables, and an endpoint of one's own means buckets in the path."""
     assert object_store("s3", declared, environment) == expected
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["minio:9000", "http://h:99999", "http://h:x", "http:///b", "http://a b", "http://[::1", "ftp://h"],
+)
+def test_an_endpoint_is_a_url(endpoint):
+    """Any other text is refused by name, where obstore would end the process."""
+    with pytest.raises(StoreRefused, match="no URL") as caught:
+        object_store("s3", {}, {"AWS_ENDPOINT_URL": endpoint})
+    assert "https://host:port" in caught.value.remedy
+
+
+def test_a_key_without_its_secret(monkeypatch):
+    """Half a login is none, and no other try will find one."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
+    access.client.cache_clear()
+    with pytest.raises(StoreRefused, match="No credentials"):
+        read_tagged(ObjectPath(Bucket(ObjectStore("s3", "http://127.0.0.1:9"), "half"), "x"), quick=True)
 
 
 def test_nothing_secret_is_among_the_settings():
