@@ -1,6 +1,6 @@
 """What a table's own log says: whether there is a table, and which flows wrote to it. It outlives a lost checkpoint.
 
-Decision 0141.
+Decision 0141, decision 0221.
 """
 
 from __future__ import annotations

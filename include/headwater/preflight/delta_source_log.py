@@ -1,6 +1,6 @@
 """What a stream has yet to read of a Delta table, and whether the table's log still has it.
 
-Decision 0098.
+Decision 0098, decision 0221.
 """
 
 from __future__ import annotations

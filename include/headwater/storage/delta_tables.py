@@ -1,6 +1,6 @@
 """Opening and appending to Delta tables by delta-rs, wherever they lie.
 
-Decision 0184.
+Decision 0184, decision 0222.
 """
 
 from __future__ import annotations

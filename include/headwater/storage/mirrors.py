@@ -3,7 +3,7 @@
 A commit never changes once it is written, unless somebody damages it: a copy is right as long as the listing has its size and its
 time. The copies of one log begin at its newest checkpoint, and at another one, or where the table is another, they lie in another folder.
 
-Decision 0185.
+Decision 0185, decision 0221.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A place that a pipeline writes to: a path of this machine, or one on an object store.
 
-Decision 0184.
+Decision 0184, decision 0222.
 """
 
 from __future__ import annotations
