@@ -75,7 +75,7 @@ def test_a_table_that_is_read_twice(done: Pipeline, lines: tuple[int, int]):
 @pytest.mark.parametrize("later", [0, 1], ids=["the newest", "another after it"])
 @pytest.mark.parametrize("started", [True, False])
 def test_a_commit_that_is_not_whole(done: Pipeline, content: str, fault: str, later: int, started: bool):
-    """A stream would pass over its rows, and never come back to them: unread commits, and the newest at a first start."""
+    """A stream would pass over its rows, and never come back to them: unread commits, and the newest and empty ones at a first start."""
     table = done.table("bronze")
     write_rows(table, 3)
     damaged = DeltaTable(str(table)).version()
@@ -87,10 +87,9 @@ def test_a_commit_that_is_not_whole(done: Pipeline, content: str, fault: str, la
         shutil.rmtree(done.checkpoint("silver").epoch_folder(0))
     (table / "_delta_log" / f"{damaged:020d}.json").write_text(content)
     findings = damages(done)
-    if not started and later:
-        assert (
-            findings == []
-        )  # a first read goes by the newest state, which Delta has put together from all of them
+    if not started and later and content:
+        # A first read goes by the state that Delta puts together; of older commits, only the sizes are looked at.
+        assert findings == []
         return
     assert [damage.condition for damage in findings] == ["SOURCE_LOG_DAMAGED"]
     assert f"Version {damaged} " in findings[0].error.what
