@@ -64,8 +64,10 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str
     elif isinstance(value, partial):
         for one in (value.func, *value.args, *value.keywords.values()):
             yield from _parts(one, seen, depth + 1)
-    elif isinstance(written := getattr(value, "written", None), str):
-        yield written
+    elif hasattr(
+        type(value), "written"
+    ):  # asked of the class: an object of a user may do anything when it is asked
+        yield from _parts(getattr(value, "written", None), seen, depth)
     elif isinstance(value, FunctionType) and not _is_installed(value.__code__.co_filename):
         yield from _parts(value.__code__, seen, depth)
         for outer in (*outer_values(value).values(), *(value.__defaults__ or ())):
@@ -77,7 +79,7 @@ def _outer(value: object, code: CodeType, seen: set[int], depth: int) -> Iterato
         yield from _parts(value, seen, depth)
     elif not _is_installed(getattr(value, "__file__", None) or ""):
         for name in code.co_names:
-            yield from _parts(getattr(value, name, None), seen, depth)
+            yield from _parts(vars(value).get(name), seen, depth)
 
 
 def _is_installed(file: str) -> bool:

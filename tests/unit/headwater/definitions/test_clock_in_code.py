@@ -24,11 +24,26 @@ def _plain(frame: Any) -> Any:
 class Query:
     """As a statement of a SQL source."""
 
-    def __init__(self, written: str) -> None:
-        self.written = written
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def written(self) -> str:
+        """The text of the statement."""
+        return self._text
 
     def __call__(self) -> None:
         """Nothing is run here."""
+
+
+class Touchy:
+    """As ``dbutils``: it refuses whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+touchy = Touchy()
 
 
 @pytest.mark.parametrize(
@@ -52,3 +67,9 @@ def test_the_clock_is_seen(function: Any) -> None:
 def test_nothing_of_the_kind(function: Any) -> None:
     """Days that stay, and columns that are called so in SQL, say nothing."""
     assert not may_ask_the_clock(function)
+
+
+def test_objects_of_a_pipeline_are_asked_for_nothing() -> None:
+    """What a function uses may refuse, or do anything, when an attribute of it is read."""
+    assert not may_ask_the_clock(lambda frame: touchy.secrets.get("scope", frame))
+    assert may_ask_the_clock(lambda frame: frame.where(touchy.day < CUTOFF))
