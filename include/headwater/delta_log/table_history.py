@@ -44,7 +44,7 @@ def missing_versions(table: Place) -> list[int]:
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
 
 
-def damaged_commit(table: Place, *, readable: bool = True) -> tuple[Place, str] | None:
+def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
     """A commit that was not written to its end, and what is wrong with it; None where none is found.
 
     Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
@@ -52,6 +52,7 @@ def damaged_commit(table: Place, *, readable: bool = True) -> tuple[Place, str] 
     Args:
         table: the table's folder.
         readable: whether the table can be opened; where it can't, all commits are looked at that are in no checkpoint.
+        since: the version before which commits do not matter to who asks.
     """
     log = log_folder(table)
     if isinstance(log, ObjectPath):
@@ -59,7 +60,7 @@ def damaged_commit(table: Place, *, readable: bool = True) -> tuple[Place, str] 
     else:
         sizes = {path.name: path.stat().st_size for path in log.iterdir()} if log.is_dir() else {}
     kept = max((name[:20] for name in sizes if ".checkpoint" in name and name[:20].isdigit()), default="")
-    commits = sorted(name for name in sizes if is_commit(name))
+    commits = sorted(name for name in sizes if is_commit(name) and int(name[:20]) >= since)
     later = [name for name in commits if name[:20] > kept]
     empty = next((name for name in later if not sizes[name]), None)
     if empty is not None:

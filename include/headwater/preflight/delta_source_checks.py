@@ -90,7 +90,10 @@ def _of_table(start: FlowStart, unread: Unread) -> Iterator[Damage]:
     recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     broken = list(log_is_broken(unread))
     if not broken and unread.commits and unread.version <= unread.commits[-1]:
-        broken = list(source_commit_is_damaged(unread.source, unread.table, readable=now is not None))
+        since = 0 if unread.first_read else unread.version
+        broken = list(
+            source_commit_is_damaged(unread.source, unread.table, readable=now is not None, since=since)
+        )
     if broken:
         yield from broken
         return

@@ -149,11 +149,14 @@ def log_is_cut(start: FlowStart, unread: Unread) -> Iterator[Damage]:
 
 
 def source_commit_is_damaged(
-    source: StreamSource, table: Place, *, readable: bool = True
+    source: StreamSource, table: Place, *, readable: bool = True, since: int = 0
 ) -> Iterator[Damage]:
-    """A disk that lost power leaves a file empty or cut, and a stream reads an empty commit as one without rows."""
+    """A disk that lost power leaves a file empty or cut, and a stream reads an empty commit as one without rows.
+
+    ``since``: the first version that the stream has not read; a first read is put together from all of them.
+    """
     with suppress(FileNotFoundError):  # cleaned away meanwhile, after later ones
-        damaged = damaged_commit(table, readable=readable)
+        damaged = damaged_commit(table, readable=readable, since=since)
         if damaged is not None:
             yield commit_damage(source.name or table.name, table, int(damaged[0].stem), damaged[1])
 

@@ -96,12 +96,19 @@ def test_a_commit_that_is_not_whole(done: Pipeline, content: str, fault: str, la
     assert fault in findings[0].error.what
 
 
-def test_what_was_read_is_not_looked_at_again(done: Pipeline):
+@pytest.mark.parametrize("later", [0, 1], ids=["nothing is unread", "another is unread"])
+def test_what_was_read_is_not_looked_at_again(done: Pipeline, later: int):
     """A commit that the stream has behind it can't be passed over."""
     table = done.table("bronze")
-    stands_at(done, DeltaTable(str(table)).version() + 1)
-    (table / "_delta_log" / f"{DeltaTable(str(table)).version():020d}.json").write_text("")
+    write_rows(table, 3)
+    read = DeltaTable(str(table)).version()
+    stands_at(done, read + 1)
+    for number in range(later):
+        write_rows(table, number)
+    (table / "_delta_log" / f"{read:020d}.json").write_text("")
     assert damages(done) == []
+    stands_at(done, read, starting=True)
+    assert [damage.condition for damage in damages(done)] == ["SOURCE_LOG_DAMAGED"]
 
 
 def feed(done: Pipeline, on: str) -> None:
