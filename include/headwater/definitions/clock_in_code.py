@@ -64,9 +64,8 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str
     elif isinstance(value, partial):
         for one in (value.func, *value.args, *value.keywords.values()):
             yield from _parts(one, seen, depth + 1)
-    elif hasattr(
-        type(value), "written"
-    ):  # of the class: an object of a user may do anything when it is asked
+    elif hasattr(type(value), "written"):
+        # Asked of the class first: an object of a user may do anything when it is asked.
         yield from _parts(getattr(value, "written", None), seen, depth)
     elif isinstance(value, FunctionType) and not _is_installed(value.__code__.co_filename):
         yield from _parts(value.__code__, seen, depth)
