@@ -54,7 +54,7 @@ def pipeline_facts(project: PipelineProject, manifest: Manifest, *, brokers: boo
     )
     histories = stream_histories(records, updates)
     schemas = schemas_over_time(records, updates)
-    flows = [_flow(project, manifest, flow, histories.get(flow.name, StreamHistory()), brokers) for flow in manifest.flows if flow.streaming and not flow.once]  # fmt: skip
+    flows = [_flow(project, manifest, flow, histories.get(flow.name, StreamHistory()), brokers) for flow in manifest.output_flows if flow.streaming and not flow.once]  # fmt: skip
     dropped = {flow.target: histories[flow.name].dropped for flow in manifest.flows if flow.name in histories}
     tables = [
         table_fact(

@@ -121,7 +121,7 @@ def unread(project: PipelineProject, manifest: Manifest, *, connect: Connect | N
 def _outer_sources(project: PipelineProject, manifest: Manifest) -> Iterator[tuple[FlowEntry, SourceEntry]]:
     own = {entry.location for entry in manifest.outputs if entry.location}
     names = {entry.name for entry in manifest.outputs}
-    for flow in manifest.flows:
+    for flow in manifest.output_flows:
         if flow.once:
             continue
         filled = with_configuration(flow, project.configuration)

@@ -185,6 +185,12 @@ class Manifest(_Entry):
         """What an update writes to: tables and sinks."""
         return [entry for entry in self.datasets if entry.kind is not DatasetKind.TEMPORARY_VIEW]
 
+    @property
+    def output_flows(self) -> list[FlowEntry]:
+        """The flows that an update runs. A temporary view's query is part of those that read it, and keeps no position."""
+        outputs = {entry.name for entry in self.outputs}
+        return [flow for flow in self.flows if flow.target in outputs]
+
     def table_path(self, warehouse: Place, dataset: str) -> Place:
         """The folder of a stored dataset's table."""
         location = self.dataset(dataset).location

@@ -43,11 +43,8 @@ class CheckpointHealth:
 
 def pipeline_health(project: PipelineProject, manifest: Manifest) -> list[CheckpointHealth]:
     """The checkpoint of every stream, in the manifest's order. Flows that never ran are new, not sick."""
-    outputs = {entry.name for entry in manifest.outputs}
     return [
-        _look(project, manifest, flow)
-        for flow in manifest.flows
-        if flow.streaming and not flow.once and flow.target in outputs
+        _look(project, manifest, flow) for flow in manifest.output_flows if flow.streaming and not flow.once
     ]
 
 

@@ -123,8 +123,8 @@ def with_configuration(flow: FlowEntry, configuration: Mapping[str, str]) -> Flo
 def pipeline_lag(
     project: PipelineProject, manifest: Manifest, *, connect: Connect | None = None
 ) -> list[FlowLag]:
-    """The lag of every flow, in the manifest's order."""
-    return [flow_lag(project, flow, connect=connect) for flow in manifest.flows]
+    """The lag of every flow that an update runs, in the manifest's order."""
+    return [flow_lag(project, flow, connect=connect) for flow in manifest.output_flows]
 
 
 def over_limit(

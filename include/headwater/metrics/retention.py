@@ -45,7 +45,7 @@ class RetentionUse:
 def retention_use(project: PipelineProject, manifest: Manifest) -> list[RetentionUse]:
     """Every stream from a table, in the manifest's order; sources that are not there yet are left out."""
     uses = []
-    for flow in manifest.flows:
+    for flow in manifest.output_flows:
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
         for source in flow.sources:
             table = source_table(source, project.warehouse) if source.streaming else None

@@ -37,7 +37,7 @@ def pipeline_watermarks(project: PipelineProject, manifest: Manifest) -> list[Wa
 
     """
     watermarks = []
-    for flow in manifest.flows:
+    for flow in manifest.output_flows:
         if not flow.streaming or flow.once:
             continue
         checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)

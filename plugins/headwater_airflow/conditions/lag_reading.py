@@ -99,7 +99,7 @@ def read_lag(pipeline: str, dataset: str | None, limits: LagLimits) -> LagReadin
     manifest = observed_manifest(project)
     if manifest is None:
         return LagReading((), limits, (), f"{pipeline} has not run yet, so its lag is not known.")
-    flows = [flow for flow in manifest.flows if dataset in (None, flow.target)]
+    flows = [flow for flow in manifest.output_flows if dataset in (None, flow.target)]
     if dataset is not None and not flows:
         tables = ", ".join(entry.name for entry in manifest.tables)
         raise InvalidSpec(

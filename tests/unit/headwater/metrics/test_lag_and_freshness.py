@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
-from headwater.graph.manifest import portable
+from headwater.arrivals.unread import unread
+from headwater.definitions.dataset import DatasetKind
+from headwater.graph.manifest import DatasetEntry, FlowEntry, portable
 from headwater.graph.pipeline_project import open_project
 from headwater.metrics.freshness import pipeline_freshness
 from headwater.metrics.lag import over_limit, pipeline_lag
+from headwater.metrics.retention import retention_use
+from headwater.metrics.watermark import pipeline_watermarks
 
 from .conftest import write_rows
 
@@ -84,3 +88,22 @@ def test_committed_manifest_names_values_by_keys(pipeline):
     manifest = portable(pipeline.manifest, project.configuration)
     assert manifest.flows[0].sources[0].path == "${landing}"
     assert pipeline_lag(project, manifest)[0].backlog.files == 1
+
+
+def test_a_temporary_view_has_no_lag(done):
+    """A view's query is part of the flows that read it and keeps no position: nothing that looks at streams counts all it reads as unread."""
+    views = [
+        FlowEntry(name=name, target=name, streaming=True, sources=done.flow(like).sources)
+        for name, like in (("landed", "bronze"), ("changes", "silver"))
+    ]
+    datasets = [DatasetEntry(name=view.name, kind=DatasetKind.TEMPORARY_VIEW) for view in views]
+    manifest = done.manifest.model_copy(
+        update={
+            "datasets": (*done.manifest.datasets, *datasets),
+            "flows": (*done.manifest.flows, *views),
+        }
+    )
+    assert over_limit(pipeline_lag(done.project, manifest), records=0, files=0, seconds=0) == []
+    assert [use.flow for use in retention_use(done.project, manifest)] == ["silver"]
+    assert [mark.flow for mark in pipeline_watermarks(done.project, manifest)] == ["bronze", "silver"]
+    assert unread(done.project, manifest).sources == ()
