@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # With this property Delta forgets which batches a table has, id by id, so that a repeated batch would look new.
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 
+# Commits of the newest one's size that it is compared with; Delta writes a checkpoint after ten.
+_COMPARED = 20
+
 
 def table_exists(table: Place) -> bool:
     """Whether a Delta table is there. A folder for its log alone is none: a driver killed in its first commit leaves it."""
@@ -45,7 +48,7 @@ def missing_versions(table: Place) -> list[int]:
 
 
 def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
-    """A commit that was not written to its end, and what is wrong with it; None where none is found.
+    """A commit that was not written to its end or is a copy of another, and what is wrong with it; None where none is found.
 
     Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
 
@@ -69,7 +72,27 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         fault = commit_fault(log_file(log / name))
         if fault is not None:
             return log / name, fault
+    if commits:
+        newest = commits[-1]
+        alike = [
+            name
+            for name, size in sizes.items()
+            if size == sizes[newest] and kept < name[:20] and name < newest and is_commit(name)
+        ]
+        original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
+        if original is not None:
+            return log / newest, f"it is a copy of version {original}"
     return None
+
+
+def _copied_from(log: Place, newest: str, alike: list[str]) -> int | None:
+    """Of commits of one size, the one that has the same bytes: no writer makes two such, each names its time and new files (decision 0235)."""
+    if not alike:
+        return None
+    content = log_file(log / newest).read_bytes()
+    return next(
+        (int(name[:20]) for name in reversed(alike) if log_file(log / name).read_bytes() == content), None
+    )
 
 
 @dataclass(frozen=True)

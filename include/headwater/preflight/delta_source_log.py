@@ -166,7 +166,7 @@ def commit_damage(name: str, table: Place, version: int, fault: str) -> Damage:
     file = commit_file(table, version)
     return Damage(
         SourceLogDamaged(
-            f"Version {version} of the table {name!r} is damaged: {fault}. A stream would pass over the rows that it added.",
+            f"Version {version} of the table {name!r} is damaged: {fault}. A stream would pass over the rows that it added, or read those of another twice.",
             where=file,
             remedy="Restore the file from a backup. If there is none, whoever writes the table has to write these rows again: "
             f"move the file away with its checksums (.{file.name}.crc, {file.stem}.crc) if it is the newest, then write them.",

@@ -69,6 +69,19 @@ def test_a_commit_without_its_end(tmp_path: Path, share: float, filler: bytes):
         assert commit_is_damaged in checks
 
 
+@pytest.mark.parametrize(
+    ("number", "of"), [(3, 2), (2, 1), (3, 1)], ids=["the next", "in its place", "an older one"]
+)
+def test_a_commit_that_is_a_copy(tmp_path: Path, number: int, of: int):
+    """Whoever copies objects by hand: a stream would read its rows twice, or miss those that were there."""
+    start = of_table(tmp_path)
+    assert start.table is not None
+    commit_file(start.table, number).write_bytes(commit_file(start.table, of).read_bytes())
+    (damage,) = commit_is_damaged(start)
+    assert (damage.condition, damage.blocks) == ("TABLE_LOG_DAMAGED", True)
+    assert f"version {number}, is damaged: it is a copy of version {of}" in damage.error.what
+
+
 def test_readers_take_an_empty_commit_for_one_without_rows(tmp_path: Path):
     """Why an empty one is looked for: delta-rs opens the table without an error, and without the rows."""
     start = of_table(tmp_path)

@@ -164,6 +164,20 @@ def test_of_an_older_commit(three):
         assert condition not in {damage.condition for damage in case_of(three, "silver").damages}
 
 
+def test_of_a_commit_that_is_a_copy(three):
+    """The newest commit under the next number: neither who fills the table starts nor a stream from it."""
+    table = three.table("bronze")
+    for number in range(6):  # past the position of the stream
+        write_rows(table, number)
+    newest = newest_version(table)
+    copy = commit_file(table, newest + 1)
+    copy.write_bytes(commit_file(table, newest).read_bytes())
+    assert "TABLE_LOG_DAMAGED" in {damage.condition for damage in case_of(three, "bronze").damages}
+    assert "SOURCE_LOG_DAMAGED" in {damage.condition for damage in case_of(three, "silver").damages}
+    copy.unlink()
+    assert not case_of(three, "silver").damages
+
+
 def test_a_commit_of_another_content(three):
     """Zeros in place of what was there are seen, though its size is the same: a copy on this machine has the time of its object."""
     file = commit_file(three.table("silver"), newest_version(three.table("silver")))
