@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import LeaseLost, UpdateInProgress
+from headwater.leases import file_lease
 from headwater.leases.file_lease import update_lease
 
 HOLD = """
@@ -65,6 +66,24 @@ def test_a_removed_file_is_noticed(tmp_path: Path, again: bool):
                     first.check()
         with pytest.raises(LeaseLost):
             first.check()
+
+
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the file went between opening and locking it, the one that is there now is locked: two would hold two files."""
+    lock, locked = file_lease._lock, []
+
+    def late(stream, ends, path):
+        lock(stream, ends, path)
+        locked.append(path)
+        if len(locked) == 1:
+            path.unlink()
+
+    monkeypatch.setattr(file_lease, "_lock", late)
+    with update_lease(tmp_path, "first") as first:
+        first.check()
+        assert len(locked) == 2
+        with pytest.raises(UpdateInProgress), update_lease(tmp_path, "second"):
+            pass
 
 
 def test_another_holders_name_in_the_file_is_noticed(tmp_path: Path):
