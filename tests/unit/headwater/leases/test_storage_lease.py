@@ -35,6 +35,17 @@ def test_stores_with_one_name_of_a_bucket_have_a_lease_each(
         pass
 
 
+def test_a_store_is_tried_before_its_first_lease(light_store: StoreServer, tmp_path, monkeypatch):
+    """Only there: whoever finds a lease knows that the store has shown that it honours conditions."""
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path))
+    light_store.make_bucket("tried")
+    place, tried = light_store.place("tried", "pipelines/shop"), []
+    monkeypatch.setattr(module, "refuse_without_conditions", tried.append)
+    for _ in range(2):
+        with leading_to(light_store), storage_lease(place, "one"):
+            assert tried == [place]
+
+
 @pytest.mark.parametrize(
     ("seen", "held"),
     [
