@@ -12,7 +12,7 @@ import pytest
 
 from headwater.errors import LeaseLost, UpdateInProgress
 from headwater.leases import file_lease
-from headwater.leases.file_lease import update_lease
+from headwater.leases.file_lease import is_locked, update_lease
 
 HOLD = """
 import sys, time
@@ -26,10 +26,13 @@ with update_lease(Path(sys.argv[1]), "other"):
 
 def test_the_second_is_refused_and_told_of_the_first(tmp_path: Path):
     """The refusal names the holder; when it has ended the lease is free, and the token has grown."""
+    assert not is_locked(tmp_path)
     with update_lease(tmp_path, "first") as first:
         first.check()
+        assert is_locked(tmp_path)
         with pytest.raises(UpdateInProgress, match="first"), update_lease(tmp_path, "second"):
             pass
+    assert not is_locked(tmp_path)
     with update_lease(tmp_path, "second") as second:
         assert second.token == first.token + 1
         second.check()
