@@ -107,6 +107,6 @@ def test_rows_of_a_history_that_a_batch_can_change(
 
 def test_tombstones_are_deletes_that_the_side_table_gains():
     """Those that it loses again, and events that it gains, are none."""
-    table = pa.table({DELETE: [True, True, False, False], REMOVED: [False, True, False, True]})
+    table = pa.table({DELETE: [True, True, True, False, False], REMOVED: [False, False, True, False, True]})
     frame: Any = None
-    assert merge_history._counts(Rows(frame, table)) == (4, 1)
+    assert merge_history._counts(Rows(frame, table)) == (5, 2)
