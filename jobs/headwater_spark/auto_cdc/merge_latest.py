@@ -166,9 +166,15 @@ def _current(batch: ChangeBatch, remembered: DataFrame | None, cleared_at: Colum
     batch_keys = F.broadcast(events.select(*batch.columns.key_columns))
     about = remembered.alias("k").where(batch.key_filter("k")).join(batch_keys, keys, "left_semi")
     joined = events.join(_greatest(about, keys), keys, "left")
-    tie = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
-    newer = F.col(AT).isNull() | (F.col(SEQUENCE) > F.col(AT)) | (tie & ~F.col(DELETED))
-    return joined.where(newer).withColumn(_TIE, tie & ~F.col(DELETE)).drop(AT, DELETED)
+    newer, tie = _against_remembered()
+    return joined.where(newer).withColumn(_TIE, tie).drop(AT, DELETED)
+
+
+def _against_remembered() -> tuple[Column, Column]:
+    """Whether an event is not older than what is remembered of its key, and whether only its values can tell which one counts."""
+    same = F.col(AT).isNotNull() & (F.col(SEQUENCE) == F.col(AT))
+    newer = F.col(AT).isNull() | (F.col(SEQUENCE) > F.col(AT)) | (same & ~F.col(DELETED))
+    return newer, same & ~F.col(DELETE)
 
 
 def _rows_to_remember(

@@ -72,6 +72,9 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
     def __le__(self, other: object) -> Column:
         return _binary(self, other, lambda one, two: one <= two)
 
+    def __ge__(self, other: object) -> Column:
+        return _binary(self, other, lambda left, right: left >= right)
+
     def __add__(self, other: object) -> Column:
         return _binary(self, other, lambda one, two: one + two)
 

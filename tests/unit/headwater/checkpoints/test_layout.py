@@ -89,3 +89,27 @@ def test_states_of_all_versions(tmp_path: Path):
     for text in ("{}", '{"epoch": 2, "sources": null}', '{"epoch": 2, "of_a_later_version": [1]}'):
         checkpoint.state_file.write_text(text)
         assert checkpoint.read_state() is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "marked", "written"),
+    [
+        (None, [], False),
+        ({}, [], False),
+        ({"sink_id": "t"}, [], True),
+        ({}, [0], True),
+        ({"first_batch": 2}, [0, 1], False),
+        ({"first_batch": 2}, [0, 1, 2], True),
+        (None, [0], True),
+    ],
+)
+def test_what_has_written(tmp_path, state, marked, written):
+    """An epoch whose table is known, or that has a batch of its own: those that a repair made are none."""
+    checkpoint = flow_checkpoint(tmp_path, "orders", "orders")
+    if state is not None:
+        checkpoint.update_state(**state)
+    for batch in marked:
+        commits = checkpoint.epoch_folder(0) / "commits"
+        commits.mkdir(parents=True, exist_ok=True)
+        (commits / str(batch)).write_text("v1")
+    assert checkpoint.has_written() is written

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from headwater.checkpoints.conditions import TableNested
 from headwater.commands.command_line import main
-from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.doctor import dropping
 from headwater.doctor.dropping import drop, plan_drop
@@ -56,6 +56,16 @@ def test_it_removes_table_and_checkpoints(done, capsys):
         "DROP",
         "silver",
     )
+
+
+def test_a_table_of_somebodys_own_with_the_name_of_a_quarantine_stays(done, capsys):
+    """What goes with a table is known by its columns: another table beside it is left alone."""
+    table = done.table("silver")
+    beside = table.with_name(quarantine_folder(table.name))
+    write_deltalake(str(beside), pa.table({"id": [1]}))
+    assert call(done, capsys, "silver", "--yes")[0] == 0
+    assert not table.exists()
+    assert table_exists(beside)
 
 
 def test_what_others_read_stays(done, capsys):

@@ -7,8 +7,10 @@ import pytest
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import committed_offsets, files_seen, query_id, read_offsets
 from headwater.doctor.flow_case import FlowCase
-from headwater.doctor.open_epoch import open_at
+from headwater.doctor.open_epoch import open_at, open_empty
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.doctor.synthetic_checkpoint import copy_up_to
+from headwater.errors import LeaseLost
 from headwater.graph.pipeline_project import open_project
 from headwater.runtime.submit import default_partitions
 from headwater.storage.place import Place, parts_below
@@ -79,6 +81,45 @@ def test_a_crash_before_the_switch(done, monkeypatch: pytest.MonkeyPatch):
     assert done.checkpoint("silver").live_folder().name == "0"
     open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").live_folder().name == "2"
+
+
+@pytest.mark.parametrize(
+    "opens",
+    [
+        lambda case, check: open_at(case, ('{"reservoirVersion":7}',), {}, check),
+        lambda case, check: open_empty(case, check),
+    ],
+)
+def test_without_the_lease_no_epoch_becomes_live(done, opens):
+    """Another process may have opened one meanwhile: the state is as it was."""
+
+    def lost() -> None:
+        raise LeaseLost("another one has it")
+
+    before = done.checkpoint("silver").read_state()
+    with pytest.raises(LeaseLost):
+        opens(case_of(done, "silver"), lost)
+    assert done.checkpoint("silver").read_state() == before
+
+
+def test_a_copy_up_to_a_batch(tmp_path):
+    """It has the plans and marks up to the batch, the state that it wrote, and the files that it had read; nothing later."""
+    source, target = tmp_path / "0", tmp_path / "1"
+    texts = {f"offsets/{n}": f'v1\n{{}}\n{{"logOffset":{n}}}' for n in range(4)}
+    texts |= {f"commits/{n}": "v1\n{}" for n in range(4)}
+    # A batch writes the version of its state that is one above its number.
+    texts |= {f"state/0/0/{n}.delta": "s" for n in range(1, 5)} | {"state/0/_metadata/schema": "s"}
+    texts |= {f"sources/0/{n}": "v1" for n in range(4)} | {"metadata": '{"id": "before"}'}
+    for name, text in texts.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+    copy_up_to(source, target, "after", 1)
+    kept = {name for name in content(target) if name != "state/0/_metadata/schema"}
+    assert kept == {
+        *(f"{folder}/{n}" for folder in ("offsets", "commits", "sources/0") for n in (0, 1)),
+        *("state/0/0/1.delta", "state/0/0/2.delta", "metadata"),
+    }
+    assert query_id(target) == "after"
 
 
 def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):

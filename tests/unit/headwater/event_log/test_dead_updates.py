@@ -58,6 +58,13 @@ def test_flows_of_the_same_request_are_tried_again(tmp_path):
     assert results["done"].finished
 
 
+def test_updates_without_a_request_are_no_attempts_of_one(tmp_path):
+    """Where neither the dead update nor the one that begins has a request, nobody waits for another attempt."""
+    killed(tmp_path, request=None)
+    close(tmp_path)
+    assert all(flow.finished for flow in reader.flow_results(tmp_path, update_id="u1"))
+
+
 def test_what_has_ended_or_holds_no_lease_is_left_alone(tmp_path):
     """Finished updates, and one that has only been asked for (it may be ending just now without a lease), stay as they are."""
     with EventLogWriter(tmp_path, "orders", "Orders", "u1") as log:

@@ -9,9 +9,10 @@ import obstore
 import pytest
 from tests.object_stores import leading_to
 
+from headwater.event_log import store_append
 from headwater.event_log.event import event_table
 from headwater.event_log.reader import events
-from headwater.event_log.store_append import COMMITS_KEPT
+from headwater.event_log.store_append import COMMITS_KEPT, append_next
 from headwater.event_log.writer import EventLogWriter
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.delta_tables import delta_table
@@ -65,6 +66,15 @@ def test_writers_at_once(state):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: write(state, f"u{n}", *(f"{n}-{i}" for i in range(5))), range(4)))
     assert sorted(messages(state)) == sorted(["there", *(f"{n}-{i}" for n in range(4) for i in range(5))])
+
+
+def test_another_writer_that_changes_columns(state, monkeypatch):
+    """Where the commit that came first has other columns than ours, nothing is committed behind it."""
+    write(state, "first", "there")
+    table = event_table(state)
+    monkeypatch.setattr(store_append, "_next_version", lambda *_: 0)  # the commit that made the table
+    assert append_next(table, delta_table(table).to_pyarrow_table()) is False
+    assert messages(state) == ["there"]
 
 
 def test_an_answer_that_was_lost(state, monkeypatch):

@@ -241,6 +241,7 @@ def test_some_flows_of_a_table():
         ("gold", ("gold",)),
     ]
     assert planned.excluded_flows == ("app",)
+    assert plan(Selection(flows=("web", "gold")), done=("bronze",)).excluded_flows == ()
     assert set(planned.excluded) == {"silver", "alone"}
     whole = plan(Selection(flows=("web",), tables=("bronze",)))
     assert (whole.refreshes[0].flows, whole.excluded_flows) == (("web", "app"), ())

@@ -129,6 +129,7 @@ def test_a_copy_of_a_source_that_was_brought_back(tmp_path: Path):
     state = SourceState("t", 1, written=5)
     assert not state.is_of_another_history(made("same", 5))
     assert state.is_of_another_history(made("other", 6))
+    assert state.is_of_another_history(made("by a clock that is behind", 4))
     # Where the log does not say, or does not reach back, nothing is held against it.
     assert not state.is_of_another_history(made("silent", None))
     assert not state.is_of_another_history(tmp_path / "gone")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import LeaseLost, UpdateInProgress
-from headwater.leases.file_lease import update_lease
+from headwater.leases import file_lease
+from headwater.leases.file_lease import is_locked, update_lease
 
 HOLD = """
 import sys, time
@@ -25,10 +26,13 @@ with update_lease(Path(sys.argv[1]), "other"):
 
 def test_the_second_is_refused_and_told_of_the_first(tmp_path: Path):
     """The refusal names the holder; when it has ended the lease is free, and the token has grown."""
+    assert not is_locked(tmp_path)
     with update_lease(tmp_path, "first") as first:
         first.check()
+        assert is_locked(tmp_path)
         with pytest.raises(UpdateInProgress, match="first"), update_lease(tmp_path, "second"):
             pass
+    assert not is_locked(tmp_path)
     with update_lease(tmp_path, "second") as second:
         assert second.token == first.token + 1
         second.check()
@@ -65,6 +69,24 @@ def test_a_removed_file_is_noticed(tmp_path: Path, again: bool):
                     first.check()
         with pytest.raises(LeaseLost):
             first.check()
+
+
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the file went between opening and locking it, the one that is there now is locked: two would hold two files."""
+    lock, locked = file_lease._lock, []
+
+    def late(stream, ends, path):
+        lock(stream, ends, path)
+        locked.append(path)
+        if len(locked) == 1:
+            path.unlink()
+
+    monkeypatch.setattr(file_lease, "_lock", late)
+    with update_lease(tmp_path, "first") as first:
+        first.check()
+        assert len(locked) == 2
+        with pytest.raises(UpdateInProgress), update_lease(tmp_path, "second"):
+            pass
 
 
 def test_another_holders_name_in_the_file_is_noticed(tmp_path: Path):

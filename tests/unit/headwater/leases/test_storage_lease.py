@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from types import SimpleNamespace
+
 import pytest
 from tests.object_stores import StoreServer, leading_to
 
 from headwater.errors import UpdateInProgress
-from headwater.leases.storage_lease import storage_lease
+from headwater.leases import storage_lease as module
+from headwater.leases.conditional_store import StoredText
+from headwater.leases.holder import Holder
+from headwater.leases.storage_lease import storage_lease, storage_lease_is_held
+from headwater.leases.store_lease import LIFETIME
 
 
 def test_stores_with_one_name_of_a_bucket_have_a_lease_each(
@@ -26,3 +33,29 @@ def test_stores_with_one_name_of_a_bucket_have_a_lease_each(
         storage_lease(places[1], "three"),
     ):
         pass
+
+
+def test_a_store_is_tried_before_its_first_lease(light_store: StoreServer, tmp_path, monkeypatch):
+    """Only there: whoever finds a lease knows that the store has shown that it honours conditions."""
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path))
+    light_store.make_bucket("tried")
+    place, tried = light_store.place("tried", "pipelines/shop"), []
+    monkeypatch.setattr(module, "refuse_without_conditions", tried.append)
+    for _ in range(2):
+        with leading_to(light_store), storage_lease(place, "one"):
+            assert tried == [place]
+
+
+@pytest.mark.parametrize(
+    ("seen", "held"),
+    [
+        (None, False),
+        (StoredText(Holder("u", 1).text(), "1", LIFETIME - timedelta(seconds=1)), True),
+        (StoredText(Holder("u", 1).text(), "1", LIFETIME), False),
+        (StoredText(Holder("u", 1).text(free=True), "1", timedelta(0)), False),
+    ],
+)
+def test_who_may_hold_it(monkeypatch, tmp_path, seen: StoredText | None, held: bool):
+    """Whoever has not given it back and has renewed in time; a dead holder's lease, or none, is nobody's."""
+    monkeypatch.setattr(module, "StoredObject", lambda _: SimpleNamespace(read=lambda: seen))
+    assert storage_lease_is_held(tmp_path) is held

@@ -181,6 +181,26 @@ def test_answers_that_get_lost(hold, store: Store):
     assert holder_of(str(store.text))["free"] is True
 
 
+def test_a_renewal_whose_answer_got_lost_is_not_counted_from_now(hold, store: Store, times: Times):
+    """What is read back may have been written by an earlier request: the holder stands back as early as if it had not renewed."""
+    with hold("first") as first:
+        times.pass_by(LIFETIME.seconds - MARGIN.seconds)
+        store.lost = 1
+        first.renew()
+        first.check()
+        times.pass_by(1)
+        with pytest.raises(LeaseLost):
+            first.check()
+
+
+def test_a_holder_is_known_by_its_token():
+    """A lease that the same update took again is not the one that it held before."""
+    first = Holder("u", 1)
+    assert first.wrote(first.text(renewed=True))
+    assert not first.wrote(first.with_token(2).text())
+    assert not first.wrote(Holder("v", 1).text())
+
+
 def test_an_object_that_was_removed(hold, store: Store):
     """Whoever takes it away ends the holder, at its next renewal."""
     with hold("first") as first:

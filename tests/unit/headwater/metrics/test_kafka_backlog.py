@@ -6,6 +6,8 @@ import socket
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from headwater.errors import SourceUnreachable
 from headwater.kafka.offsets import BrokerTopics
 from headwater.metrics.kafka_backlog import kafka_backlog
@@ -51,6 +53,14 @@ def test_behind():
     assert backlog.seconds is not None
     assert 29 < backlog.seconds < 40
     assert topics.lookups == [{("ev", 0): 90}]
+
+
+@pytest.mark.parametrize(("low", "at", "records"), [(0, 99, 1), (0, 100, 0), (0, 101, None), (95, 90, 5)])
+def test_where_a_partition_begins_and_ends(low, at, records):
+    """Messages that retention has taken are none; a position behind the end is another topic's."""
+    backlog = kafka_backlog(OPTIONS, {"ev": {"0": at}}, FakeTopics({("ev", 0): (low, 100)}))
+    assert backlog.records == records
+    assert backlog.moved is (records != 0)
 
 
 def test_at_the_end():

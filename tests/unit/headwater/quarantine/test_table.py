@@ -97,6 +97,8 @@ def test_counts(table: Path):
     [
         (RowFilter(), "1234"),
         (RowFilter(ids=("1", "3-")), "13"),
+        (RowFilter(ids=("3-", "4-"), status=RowStatus.HELD), "3"),
+        (RowFilter(ids=("1", "3-"), flow="f"), "1"),
         (RowFilter(rule="it's"), "2"),
         (RowFilter(flow="g"), "3"),
         (RowFilter(status=RowStatus.HELD, rule="a"), "12"),

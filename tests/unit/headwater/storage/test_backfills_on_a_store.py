@@ -83,6 +83,15 @@ def finish(filled) -> None:
     finish_replacements(None, filled.state, "silver", filled.silver)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "another"),
+    [({"backfill": "attempt-1"}, False), ({"backfill": "attempt-2"}, True), ({}, False)],
+)
+def test_whose_commit_it_is(filled, metadata, another):
+    """Another attempt's only where it says so: a commit that names none may be this one's, whose record then counts."""
+    assert attempt(1).was_made_by_another(filled.state, metadata) is another
+
+
 def test_killed_before_its_commit(filled):
     """Its record stays, because it might still commit; no update is started for it, and a second look changes nothing."""
     record(filled, attempt(1, known=0))

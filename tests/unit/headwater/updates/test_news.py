@@ -13,8 +13,9 @@ from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.contract.arguments import parse_run_arguments
 from headwater.storage.walking import remove_tree
-from headwater.updates.news import has_news
+from headwater.updates.news import has_news, news_for
 
 
 def test_nothing_new(done):
@@ -22,6 +23,16 @@ def test_nothing_new(done):
     verdict = has_news(done.project)
     assert (verdict.moved, verdict.reasons) == (False, ())
     assert verdict.manifest == done.manifest
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [([], True), (["--no-skip"], False), (["--full-refresh-all"], False), (["--tables", "gold"], False)],
+)
+def test_who_is_asked_for_news(done, words: list[str], asked: bool):
+    """A plain update alone: one that names tables, or is to run in any case, is not left out because nothing has moved."""
+    verdict = news_for(done.project, parse_run_arguments([str(done.project.folder), *words]))
+    assert (verdict is not None) is asked
 
 
 def test_never_run(pipeline):

@@ -69,6 +69,13 @@ def test_flows_in_the_log_decide_where_there_is_no_report():
     assert "b: b broke" in verdict.message
 
 
+def test_a_failure_without_its_cause_is_final():
+    """A record that does not say whether a retry helps does not promise it."""
+    silent = {"origin": {"flow_name": "a"}, "message": "It broke.", "error": None}
+    verdict = judge(1, None, [silent])
+    assert (verdict.transient, verdict.message) == (False, "a: It broke.")
+
+
 def test_flows_in_the_report_decide_before_the_log():
     """A report with an error for a flow is used as it is."""
     report = {"flows": [{"flow": "a", "error": reported(True)}, {"flow": "b", "error": None}]}

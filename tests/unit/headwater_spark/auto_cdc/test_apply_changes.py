@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
+from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.change_conditions import ChangeFlowChanged
-from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
+from headwater_spark.auto_cdc import apply_changes as module
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, check_unchanged
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.side_table import RETENTION
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 NOTHING: Any = None
 FIELDS = tuple(T.StructField(name, T.IntegerType()) for name in ("key", "part", "at", "name", "city"))
@@ -115,3 +120,31 @@ def test_settings_of_a_target(seconds: int | None, table: str | None, pipeline: 
     target = ChangeTarget.of(Path("t"), Path("m"), properties, configuration)
     assert target.retention == (RETENTION if seconds is None else timedelta(seconds=seconds))
     assert target.fast_path == ((table or pipeline) != "false")
+
+
+@pytest.mark.parametrize(
+    ("last", "events", "done"),
+    [
+        (6, SimpleNamespace(remaining=1, cleared_at=None), ["revert", "open", "merge"]),
+        (6, SimpleNamespace(remaining=0, cleared_at="a truncate"), ["revert", "open", "merge"]),
+        (6, SimpleNamespace(remaining=0, cleared_at=None), ["revert", "open"]),
+        (7, SimpleNamespace(remaining=1, cleared_at=None), []),
+    ],
+)
+def test_a_batch_is_decided_over_the_state_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, events: Any, done: list[str]
+):
+    """What a killed driver left beside the table goes first; a batch that the table has is not looked at; one of a truncate alone counts."""
+    commit(tmp_path / "table", transactions={"p.f@3": last})
+    steps: list[str] = []
+    side = SimpleNamespace(recover=lambda _: steps.append("revert"))
+    monkeypatch.setattr(module, "SideTable", lambda *_: side)
+    opened = SimpleNamespace(rows=SimpleNamespace(schema=None), read_ahead=lambda: None)
+    monkeypatch.setattr(module, "OpenTarget", SimpleNamespace(at=lambda *_: steps.append("open") or opened))
+    monkeypatch.setattr(module, "widen_target", lambda *_: None)
+    monkeypatch.setattr(module, "change_batch", lambda *_, **__: nullcontext(events))
+    monkeypatch.setattr(module, "_merge", lambda _: lambda *_: steps.append("merge"))
+    batch: Any = SimpleNamespace(sparkSession=None)
+    target = ChangeTarget(tmp_path / "table", tmp_path / "memory")
+    apply_changes(batch, LATEST, target, BatchTransaction("p.f@3", 7, "{}"))
+    assert steps == done

@@ -122,3 +122,34 @@ def test_counts_of_a_batch():
             "num_late_events": late, "num_superseded_events": 3, "num_tied_events": 2, "num_tombstones": 4,
         }  # fmt: skip
     assert change_metrics(None) == change_metrics(BatchCommit(1, 0, 0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("truncate", "keys", "about"), [(None, "keys", "some rows"), ("an expression", None, "all rows")]
+)
+def test_a_flow_with_truncates_looks_at_all_that_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truncate: str | None, keys: str | None, about: str
+):
+    """The last truncate is a row without a key: it is not among those of a batch's keys."""
+    side = side_of(tmp_path / "side")
+    side.append_local(rows(1), transaction(0))
+    monkeypatch.setattr(side_table, "keys_about", lambda *_: "keys")
+    monkeypatch.setattr(side_table, "rows_about", lambda *_: "some rows")
+    monkeypatch.setattr(SideTable, "read", lambda _: "all rows")
+    columns = SimpleNamespace(keys=("key",), truncate=truncate)
+    batch: Any = SimpleNamespace(columns=columns, local=rows(1).table)
+    assert (side.remembered_keys(batch), side.rows_about(batch)) == (keys, about)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "batch"),
+    [
+        ({"pipeline": "p", "flow": "f", "epoch": 2, "batch": 7}, ("p.f@2", 7)),
+        ({"pipeline": "p", "flow": "f", "epoch": 0}, ("p.f@0", 0)),  # a flow that runs once
+        ({"pipeline": "p", "flow": "f"}, None),
+        ([], None),
+    ],
+)
+def test_the_batch_that_a_commit_names(metadata: Any, batch: tuple[str, int] | None):
+    """As the target's commit names it; a commit that names none was made by no batch."""
+    assert side_table._batch_of(json.dumps(metadata)) == batch

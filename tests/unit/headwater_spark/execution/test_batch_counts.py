@@ -61,7 +61,8 @@ def test_a_judged_batch_is_as_its_commit_says():
     """What was judged stands in the commit; a second evaluation adds what was read."""
     counts = decided(SEEN_NOTHING, commit(6, quality(10, 4)), Recount(11, None))
     assert counts == BatchCounts(11, quality(10, 4), origin=RECOMPUTED)
-    assert decided(BatchCounts(None, None), commit(6, quality(10, 4)), None).quality == quality(10, 4)
+    for seen in (BatchCounts(None, None), BatchCounts(0, quality(0, 0))):
+        assert decided(seen, commit(6, quality(10, 4)), None).quality == quality(10, 4)
 
 
 @given(now=st.integers(0, 9), written=st.integers(0, 9))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from delta.exceptions import ConcurrentTransactionException
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.headwater_spark.update_parts import Events, context_of, dataset, flow, state_of
@@ -19,7 +20,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.graph.update_plan import RefreshStage, ResetStage, UpdatePlan
 from headwater_spark.delta_writes import retired_epochs
-from headwater_spark.delta_writes.retired_epochs import LAST_BATCH, ids_before, retire
+from headwater_spark.delta_writes.retired_epochs import LAST_BATCH, ids_before, retire, retire_unwritten
 from headwater_spark.execution import resets
 from headwater_spark.execution.resets import run_resets
 
@@ -136,6 +137,34 @@ def test_ids_are_used_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     tables = (None, tmp_path / "a", tmp_path / "b", tmp_path / "none")
     retire(None, tables, {"used", "live", "new"})  # type: ignore[arg-type]
     assert made == [(tmp_path / "a", ["live", "new"])]
+
+
+@pytest.mark.parametrize(
+    ("seen", "retired", "commits"),
+    [
+        ([0], False, 0),  # a replay has one batch, of the number 0
+        ([7], False, 0),
+        ([LAST_BATCH], True, 0),
+        ([-1, 0], False, 1),  # the replay's own commit came first
+        ([-1, LAST_BATCH], True, 1),
+    ],
+)
+def test_an_id_is_used_up_only_where_nothing_was_committed(
+    monkeypatch: pytest.MonkeyPatch, seen: list[int], retired: bool, commits: int
+):
+    """Of a commit under the id and of its end, one stands: where the commit does, its rows are not written a second time."""
+    answers, made = list(seen), []
+
+    def commit_ids(_: object, __: object, ids: list[str]) -> None:
+        made.append(ids)
+        if answers[0] != LAST_BATCH:
+            raise ConcurrentTransactionException("another one was first")
+
+    started = SimpleNamespace(txnVersion=lambda _: answers.pop(0))
+    monkeypatch.setattr(retired_epochs, "_transaction", lambda *_: started)
+    monkeypatch.setattr(retired_epochs, "_commit_ids", commit_ids)
+    assert retire_unwritten(None, Path("/t"), "replay") is retired  # type: ignore[arg-type]
+    assert made == [["replay"]] * commits
 
 
 def test_the_number_that_no_batch_has():

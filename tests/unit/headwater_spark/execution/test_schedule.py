@@ -24,13 +24,17 @@ class Run:
     """A walk whose flows do nothing but end, well or not."""
 
     def __init__(
-        self, stages: Sequence[RefreshStage], failing: Sequence[str] = (), stop_after: int = 99
+        self,
+        stages: Sequence[RefreshStage],
+        failing: Sequence[str] = (),
+        stop_after: int = 99,
+        slow: Sequence[str] = (),
     ) -> None:
         self.begun: list[str] = []
         self.done: list[str] = []
         self.left_out: dict[str, list[str]] = {}
         self.most = 0
-        self._failing, self._stop_after, self._lock = failing, stop_after, threading.Lock()
+        self._failing, self._slow, self._lock = failing, slow, threading.Lock()
         walk(stages, self._run, self._leave_out, lambda: len(self.done) >= stop_after)
 
     def _run(self, stage: RefreshStage, flow: str) -> bool:
@@ -38,7 +42,7 @@ class Run:
             assert not set(stage.after) - set(self.done) - {"elsewhere"}
             self.begun.append(flow)
             self.most = max(self.most, len(self.begun) - len(self.done))
-        time.sleep(0.01)
+        time.sleep(0.1 if flow in self._slow else 0.01)
         with self._lock:
             self.done.append(flow)
         return flow not in self._failing
@@ -55,10 +59,11 @@ def test_readers_of_a_failed_flow_are_left_out():
     assert sorted(run.done) == ["alone", "beside", "bronze"]
 
 
-def test_a_table_is_done_when_all_its_flows_are():
-    """One flow of several fails: the others run, and readers of the table are left out once all have ended."""
+@pytest.mark.parametrize("slow", ["web", "app"])
+def test_a_table_is_done_when_all_its_flows_are(slow: str):
+    """One flow of several fails, first or last: the others run, and readers of the table are left out once all have ended."""
     bronze = RefreshStage("bronze", DatasetKind.STREAMING_TABLE, ("web", "app"))
-    run = Run([bronze, *stages_of({"silver": ["bronze"]})], failing=["app"])
+    run = Run([bronze, *stages_of({"silver": ["bronze"]})], failing=["app"], slow=[slow])
     assert sorted(run.done) == ["app", "web"]
     assert run.left_out == {"silver": ["bronze"]}
 

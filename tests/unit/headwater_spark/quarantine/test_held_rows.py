@@ -73,16 +73,17 @@ def test_what_is_kept_of_a_row(quarantined):
     assert set(row) == {"id", "bad", "odd", "old", *c.MANAGED}
 
 
-def test_a_column_of_another_type_than_before(monkeypatch, tmp_path: Path):
-    """The quarantine keeps its columns' types: what does not fit is in the JSON alone."""
+@pytest.mark.parametrize("name", ["id", "ID"])
+def test_a_column_of_another_type_than_before(monkeypatch, tmp_path: Path, name: str):
+    """The quarantine keeps its columns' types, however they are spelled: what does not fit is in the JSON alone."""
     commit(tmp_path)
     plain_functions(monkeypatch, expectations, judgement, quarantine_table)
-    types = {"id": IntegerType(), "n": LongType()}
-    frame = Frame([{"id": 1, "n": 2, "bad": False}], ["id", "n", "bad"], types=types)
+    types = {name: IntegerType(), "n": LongType()}
+    frame = Frame([{name: 1, "n": 2, "bad": False}], [name, "n", "bad"], types=types)
     marked = judgement.mark_rows(frame, RULES[:1])
     table = QuarantineTable(tmp_path, "f", 3, "u1", RULES[:1])
     (row,) = table._rows(marked, BatchTransaction("a", 0, "{}")).rows  # type: ignore[arg-type, attr-defined]
-    assert "id" not in row
+    assert name not in row
     assert (row["n"], row[c.SOURCE_OFFSETS]) == (2, None)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
+from tests.unit.headwater_spark.update_parts import plan_batch
 
 from headwater_spark.quarantine import unreadable_files
-from headwater_spark.quarantine.unreadable_files import StrictReader, damaged_file
+from headwater_spark.quarantine.unreadable_files import StrictReader, damaged_file, find_unreadable
 
 TEXT = "SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file {}.  SQLSTATE: KD001"
 ERRORS = {
@@ -67,3 +72,38 @@ def test_a_failure_of_spark_that_names_no_file(monkeypatch):
     assert reader.failure(["/a"]) is None
     with pytest.raises(AnalysisException):
         reader.failure(["/a"], others=True)
+
+
+def test_only_a_batch_that_is_not_done_has_failed(tmp_path: Path):
+    """Without one, the error is not about a batch's files, and none is read."""
+    untouched: Any = None
+    assert find_unreadable(untouched, tmp_path, list, []) == []
+    plan_batch(tmp_path, 0, {"logOffset": 0}, done=True)
+    assert find_unreadable(untouched, tmp_path, list, []) == []
+
+
+@pytest.mark.parametrize(("batch", "files"), [(0, {"/in/a": 10}), (1, {"/in/b": 11, "/in/c": 12}), (2, {})])
+def test_the_files_of_one_batch(tmp_path: Path, batch: int, files: dict[str, int]):
+    """Those that came after the batch before, up to its end; a file that an earlier batch has read is not left out now."""
+    for number, end in enumerate((0, 2, 2)):
+        plan_batch(tmp_path, number, {"logOffset": end})
+    log = tmp_path / "sources" / "0"
+    log.mkdir(parents=True)
+    for number, name in enumerate("abcd"):
+        entry = {"path": f"file:///in/{name}", "timestamp": 10 + number, "batchId": number}
+        (log / str(number)).write_text(f"v1\n{json.dumps(entry)}")
+    assert unreadable_files._files(tmp_path, 0, 0, batch) == files
+
+
+@pytest.mark.parametrize("alone", [None, ("/b", "cut off")])
+def test_a_file_is_damaged_where_it_fails_alone(alone: tuple[str, str] | None):
+    """One that is read well by itself (it was being replaced) is not left out; the others are looked at as well."""
+
+    class Reader:
+        def failure(self, paths: list[str]) -> tuple[str, str] | None:
+            if paths == ["/b"]:
+                return alone
+            return ("/b", "some error") if "/b" in paths else None
+
+    reader: Any = Reader()
+    assert list(unreadable_files._damaged(reader, {"/a", "/b", "/c"})) == ([alone] if alone else [])

@@ -151,8 +151,9 @@ def test_counted_while_written_is_the_same(batch):
     quality = read_quality(written.observed["seen"], rules)
     assert (quality.rows, quality.accepted) == (len(outcomes), len(kept))
     assert quality.quarantined == 0
-    assert [counts.failed for counts in quality.rules] == [
-        sum(outcome[index] is False for outcome in outcomes) for index in range(len(rules))
+    failed = [sum(outcome[index] is False for outcome in outcomes) for index in range(len(rules))]
+    assert [(counts.passed, counts.failed) for counts in quality.rules] == [
+        (len(outcomes) - number, number) for number in failed
     ]
 
 
@@ -161,20 +162,24 @@ def test_more_rules_than_a_mask_has_bits():
     actions = [DROP if index % 2 else QUARANTINE for index in range(130)]
     rules = rules_of(actions)
     outcomes = [[index != broken for index in range(130)] for broken in range(130)]
-    with judged_batch(mark_rows(frame_of(rules, outcomes), rules), rules) as (judged, quality):
+    marked = mark_rows(frame_of(rules, outcomes), rules)
+    with judged_batch(marked, rules, None) as (judged, quality):
         names = [row["names"] for row in judged.select(broken_names(rules).alias("names")).rows]
     assert names == [[f"r{index}"] for index in range(130)]
     assert (quality.quarantined, quality.dropped, quality.accepted) == (65, 65, 0)
+    masks = [row[name] for row in marked.rows for name in row if name.startswith("__headwater_breaks_")]
+    assert 0 < max(masks) < 2**63  # a bigint, which Spark would let overflow
 
 
-def test_fail_rules_in_several_masks():
-    """With more fail rules than a mask has bits, the message names those of the second mask, too."""
+@pytest.mark.parametrize("broken", [(3, 69), (3,), (69,)])
+def test_fail_rules_in_several_masks(broken: tuple[int, ...]):
+    """With more fail rules than a mask has bits, a row fails by those of either mask, and the message names all that it breaks."""
     rules = rules_of([FAIL] * 70)
     with pytest.raises(plain_rows.Raised) as caught:
-        mark_rows(frame_of(rules, [[index not in (3, 69) for index in range(70)]]), rules)
+        mark_rows(frame_of(rules, [[index not in broken for index in range(70)]]), rules)
     violation = find_violation(causes_of([f"SparkRuntimeException: [USER_RAISED_EXCEPTION] {caught.value}"]))
     assert violation is not None
-    assert violation.rules == ("r3", "r69")
+    assert violation.rules == tuple(f"r{index}" for index in broken)
 
 
 def test_without_rules():

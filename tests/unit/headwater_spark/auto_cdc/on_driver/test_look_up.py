@@ -141,6 +141,15 @@ def test_deleted_rows_are_left_out(
     assert keys_about(path, ("key", "part"), sought(*keys)).column_names == ["key", "part"]
 
 
+@pytest.mark.parametrize("gone", range(4))
+def test_a_row_that_is_deleted_in_any_row_group(tmp_path: Path, gone: int):
+    """A vector counts the rows of the whole file, not of the group that is read."""
+    rows: list[Row] = [(1, "a", number) for number in range(4)]
+    path = written(tmp_path / "t", rows, writer_properties=WriterProperties(max_row_group_size=2))
+    with_vector(path, 0, inline(serialized([gone]), 1))
+    assert rows_of(find(path, (1, "a"))) == {*rows} - {rows[gone]}
+
+
 def test_vectors_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A vector that does not fit its file, or a file that the log does not lead back to, is Spark's to read; rows are numbered
     only where the table takes new vectors.
@@ -155,6 +164,10 @@ def test_vectors_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
     with_vector(path, 0, {**vector, "cardinality": 2})
     assert find(path, (1, "a")) == "a deletion vector is not of a kind that is read here"
     with_vector(path, 0, vector)
+    entries = numbered_scan.file_entries
+    another = {"size": 1}
+    monkeypatch.setattr(numbered_scan, "file_entries", lambda *of: dict.fromkeys(entries(*of), another))
+    assert find(path, (1, "a")) == "the log does not show a file's entry"
     monkeypatch.setattr(numbered_scan, "file_entries", lambda *_: {})
     assert find(path, (1, "a")) == "the log does not show a file's entry"
 
@@ -235,6 +248,7 @@ def column(metadata: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
 
 VECTORS = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
 MORE = ["deletionVectors", "v2Checkpoint"]
+TRACKED = ["deletionVectors", "rowTracking"]
 SIMPLE = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "clustering", "domainMetadata"]
 
 
@@ -242,6 +256,7 @@ SIMPLE = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "clu
     ("change", "reason", "obstacle"),
     [
         (VECTORS, None, None),
+        (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=TRACKED), None, "the table has rowTracking"),
         (protocol(3, 7, readerFeatures=MORE, writerFeatures=MORE), "the table has v2Checkpoint", "the table has v2Checkpoint"),
         (protocol(3, 7, readerFeatures=[], writerFeatures=[]), "the table has a feature that readers differ in", None),
         (protocol(1, 7, writerFeatures=["rowTracking", "domainMetadata"]), None, "the table has rowTracking"),
@@ -287,6 +302,7 @@ def test_tables_that_spark_reads(tmp_path: Path):
     )
     no_key = "no key is of a type that files are searched by"
     assert find_rows(path, ("other",), sought((1, "a")), SCHEMA) == no_key
+    assert find_rows(path, ("key", "other"), sought((1, "a")), SCHEMA) == no_key
     numbers = T.StructType([T.StructField("key", T.DoubleType()), *SCHEMA.fields[1:]])
     assert find_rows(path, ("key",), sought((1, "a")), numbers) == no_key
     # One that can be searched by is enough: rows of other keys may come along.

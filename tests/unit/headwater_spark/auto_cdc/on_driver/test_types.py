@@ -42,7 +42,9 @@ def test_types_of_one_value(kind: T.DataType, plain: bool, comparable: bool, ord
 
 def test_fields_that_must_have_a_value():
     """Below a NULL, Arrow has NULLs in all fields: a NOT NULL field passes only where nothing above it may be NULL."""
-    strict = T.StructType([T.StructField("a", T.IntegerType(), nullable=False)])
+    strict = T.StructType(
+        [T.StructField("a", T.IntegerType(), nullable=False), T.StructField("b", T.IntegerType())]
+    )
     assert is_plain(strict)
     assert not is_plain(strict, nullable=True)
     for nullable in (True, False):
