@@ -17,6 +17,12 @@ class TableReplaced(CheckpointMismatch):
     condition = "TABLE_REPLACED"
 
 
+class QuarantineGone(CheckpointMismatch):
+    """Rows that rules kept out were in a quarantine, and that is not there."""
+
+    condition = "QUARANTINE_GONE"
+
+
 class TableRolledBack(CheckpointMismatch):
     """The table's log ends before the version that the flow last wrote: an older copy was put in its place."""
 

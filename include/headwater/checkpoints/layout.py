@@ -36,6 +36,7 @@ class FlowState:
     ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was created with.
     ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
     ``sink_version``: the target's version after the last run.
+    ``has_quarantine``: whether rows that rules kept out had a table of their own after the last run.
     ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
     ``first_batch``: batches before it were created by a repair and wrote nothing.
@@ -56,6 +57,7 @@ class FlowState:
     state_settings: Mapping[str, str] = field(default_factory=dict)
     query_id: str | None = None
     sink_version: int | None = None
+    has_quarantine: bool = False
     sources: tuple[Mapping[str, Any], ...] = ()
     plan: tuple[str, ...] = ()
     state_stores: tuple[str, ...] = ()

@@ -55,20 +55,6 @@ def read_actions(file: Place) -> list[Action]:
     return actions
 
 
-def commit_fault(file: Place) -> str | None:
-    """What is wrong with a commit that was not written to its end, in words; None where its end is whole.
-
-    Only its last line is parsed: a cut leaves the lines before it as they were.
-    """
-    lines = [line for line in byte_lines(file) if line.strip()]
-    if not lines:
-        return "the file is empty" if not file.stat().st_size else "the file has only blanks"
-    try:
-        return None if isinstance(json.loads(lines[-1]), dict) else "its last line is not a JSON object"
-    except ValueError:
-        return f"its last line, the {len(lines)}th, is cut short or damaged"
-
-
 def commit_info(actions: Iterable[Mapping[str, Any]]) -> Action:
     """What the writer said of its commit; empty where it said nothing."""
     return next((dict(action["commitInfo"]) for action in actions if "commitInfo" in action), {})

@@ -1,6 +1,6 @@
 """What a table's own log says: whether there is a table, and which flows wrote to it. It outlives a lost checkpoint.
 
-Decision 0141, decision 0221.
+Decision 0141.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import (
     CommitHead,
-    commit_fault,
     commit_file,
     commit_head,
     commit_versions,
-    is_commit,
-    log_folder,
 )
 from headwater.delta_log.conditions import log_unreadable
 from headwater.errors import SourceUnreachable
-from headwater.storage.delta_tables import log_file, table_log
-from headwater.storage.object_path import ObjectPath
+from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 
 # With this property Delta forgets which batches a table has, id by id, so that a repeated batch would look new.
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
-
-# Commits of the newest one's size that it is compared with; Delta writes a checkpoint after ten.
-_COMPARED = 20
 
 
 def table_exists(table: Place) -> bool:
@@ -45,54 +38,6 @@ def missing_versions(table: Place) -> list[int]:
     """Versions that are missing between others in a table's log; what retention takes at its beginning is not a hole."""
     there = commit_versions(table)
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
-
-
-def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
-    """A commit that was not written to its end or is a copy of another, and what is wrong with it; None where none is found.
-
-    Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
-
-    Args:
-        table: the table's folder.
-        readable: whether the table can be opened; where it can't, all commits are looked at that are in no checkpoint.
-        since: the version before which commits do not matter to who asks.
-    """
-    log = log_folder(table)
-    if isinstance(log, ObjectPath):
-        sizes = {name: listed.size for name, listed in log.listed().items()}
-    else:
-        sizes = {path.name: path.stat().st_size for path in log.iterdir()} if log.is_dir() else {}
-    kept = max((name[:20] for name in sizes if ".checkpoint" in name and name[:20].isdigit()), default="")
-    commits = sorted(name for name in sizes if is_commit(name) and int(name[:20]) >= since)
-    later = [name for name in commits if name[:20] > kept]
-    empty = next((name for name in later if not sizes[name]), None)
-    if empty is not None:
-        return log / empty, "the file is empty"
-    for name in commits[-1:] if readable else [*later, *commits[-1:]]:
-        fault = commit_fault(log_file(log / name))
-        if fault is not None:
-            return log / name, fault
-    if commits:
-        newest = commits[-1]
-        alike = [
-            name
-            for name, size in sizes.items()
-            if size == sizes[newest] and kept < name[:20] and name < newest and is_commit(name)
-        ]
-        original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
-        if original is not None:
-            return log / newest, f"it is a copy of version {original}"
-    return None
-
-
-def _copied_from(log: Place, newest: str, alike: list[str]) -> int | None:
-    """Of commits of one size, the one that has the same bytes: no writer makes two such, each names its time and new files (decision 0235)."""
-    if not alike:
-        return None
-    content = log_file(log / newest).read_bytes()
-    return next(
-        (int(name[:20]) for name in reversed(alike) if log_file(log / name).read_bytes() == content), None
-    )
 
 
 @dataclass(frozen=True)

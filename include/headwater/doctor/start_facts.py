@@ -55,6 +55,7 @@ def flow_start(
         deep=deep,
         role=role_of(flow, target),
         declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),
+        quarantine=manifest.quarantine_path(project.warehouse, flow.target),
     )
 
 

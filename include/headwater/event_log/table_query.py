@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.conditions import words_of
-from headwater.delta_log.table_history import damaged_commit
+from headwater.delta_log.damaged_commits import damaged_commit
 from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 from headwater.storage.delta_tables import small_table

@@ -27,6 +27,7 @@ from headwater.preflight.log_checks import (
 )
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.position_checks import position_went_back
+from headwater.preflight.quarantine_checks import quarantine_log_is_damaged, quarantine_was_lost
 from headwater.preflight.role_checks import role_was_changed
 from headwater.preflight.sink_checks import (
     batches_are_forgotten,
@@ -57,6 +58,8 @@ CHECKS: tuple[Check, ...] = (
     table_was_dropped,
     table_was_recreated,
     table_was_rolled_back,
+    quarantine_was_lost,
+    quarantine_log_is_damaged,
     batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,

@@ -14,13 +14,13 @@ from typing import Any
 from headwater.checkpoints.conditions import SourceLogCut, SourceLogDamaged, SourceLogHole
 from headwater.delta_log.commits import (
     Action,
-    commit_fault,
     commit_file,
     commit_versions,
     log_folder,
     read_actions,
 )
-from headwater.delta_log.table_history import damaged_commit, missing_versions
+from headwater.delta_log.damaged_commits import commit_fault, damaged_commit
+from headwater.delta_log.table_history import missing_versions
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.storage.place import Place

@@ -72,7 +72,7 @@ class FlowStart:
     """What a check looks at.
 
     ``sink_id``: the flow's target as it is now: the Delta id of the table, None where there is none; of a sink
-    without a table, its name. ``table``: the table's folder, where there is one.
+    without a table, its name. ``table``: the table's folder, where there is one; ``quarantine``: that of the rows that its rules keep out.
     ``state``: as stored; a new one where there is none.
     ``sources``: the streaming ones, None where they are not known.
     ``plan``: the operators that keep state now, None where that is not known.
@@ -97,6 +97,7 @@ class FlowStart:
     last_recorded: Callable[[], int | None] = _never
     role: FlowRole | None = None
     declared: tuple[str, ...] = ()
+    quarantine: Place | None = None
 
     @property
     def folder(self) -> Place:

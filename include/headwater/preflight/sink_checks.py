@@ -16,9 +16,9 @@ from headwater.checkpoints.conditions import (
     TransactionsExpire,
 )
 from headwater.checkpoints.offsets import query_id
+from headwater.delta_log.damaged_commits import damaged_commit
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
-    damaged_commit,
     epochs_written,
     head_version,
     missing_versions,
@@ -29,18 +29,23 @@ from headwater.errors import CheckpointUnreadable
 from headwater.files.atomic_files import write_atomically
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
+from headwater.storage.place import Place
 
 
 def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
     """Nothing can open such a table, so other findings about it would mislead."""
-    if start.table is None or not table_exists(start.table):
-        return
-    holes = missing_versions(start.table)
+    if start.table is not None:
+        yield from holes_in_log(start.table, start.place)
+
+
+def holes_in_log(table: Place, named: str) -> Iterator[Damage]:
+    """The finding on a table of which a version is missing between others; ``named`` is what messages call it."""
+    holes = missing_versions(table) if table_exists(table) else []
     if holes:
         yield Damage(
             TableLogHole(
-                f"The log of {start.place} has a hole: version {holes[0]} is missing, and later ones are there.",
-                where=start.table / "_delta_log",
+                f"The log of {named} has a hole: version {holes[0]} is missing, and later ones are there.",
+                where=table / "_delta_log",
                 remedy="Restore the file from a backup. Nothing can read or write the table until then.",
             ),
             (f"missing versions: {holes[:10]}",),

@@ -14,6 +14,7 @@ from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.contract.arguments import RunArguments
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.trigger import AvailableNow
+from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.redaction import quoted
@@ -143,6 +144,9 @@ def _state_reasons(
 def _table_reasons(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, state: FlowState
 ) -> Iterator[str]:
+    quarantine = manifest.quarantine_path(project.warehouse, flow.target)
+    if state.has_quarantine and quarantine is not None and not table_exists(quarantine):
+        yield f"the quarantine of {flow.target} is gone"
     table = manifest.table_path(project.warehouse, flow.target)
     head = table_head(table)
     if head is None or head.table_id != state.sink_id:

@@ -124,8 +124,10 @@ def _run_query(
 def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, completed: bool) -> None:
     """Save what the checks of the flow's next start compare."""
     folder, table = run.checkpoint.epoch_folder(state.epoch), run.delta_table
+    quarantine = run.context.quarantine_path(run.dataset)
     run.checkpoint.update_state(
         sink_id=run.destination_id(),
+        has_quarantine=quarantine is not None and table_exists(quarantine),
         sink_version=head_version(table) if table is not None else None,
         completed=completed,
         definition_hash=run.context.pipeline.manifest.definition_hash,

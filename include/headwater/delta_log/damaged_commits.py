@@ -1,0 +1,122 @@
+"""Commits that were not written to their end, that lack files, or that are there twice: what a crash, a full disk or a copy leaves.
+
+Decisions 0221, 0235 and 0236.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater.delta_log.commits import is_commit, log_folder
+from headwater.files.json_lines import byte_lines
+from headwater.storage.delta_tables import log_file
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
+
+# Commits of the newest one's size that it is compared with; Delta writes a checkpoint after ten.
+_COMPARED = 20
+# What writers say of their commits in ``operationMetrics``, Spark's and delta-rs: files added and files removed.
+_ADDED = (
+    "numAddedFiles",
+    "numTargetFilesAdded",
+    "numRestoredFiles",
+    "num_added_files",
+    "num_target_files_added",
+)
+_REMOVED = ("numRemovedFiles", "numTargetFilesRemoved", "num_removed_files", "num_target_files_removed")
+
+
+def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
+    """A commit that was not written to its end or is a copy of another, and what is wrong with it; None where none is found.
+
+    Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
+
+    Args:
+        table: the table's folder.
+        readable: whether the table can be opened; where it can't, all commits are looked at that are in no checkpoint.
+        since: the version before which commits do not matter to who asks.
+    """
+    log = log_folder(table)
+    if isinstance(log, ObjectPath):
+        sizes = {name: listed.size for name, listed in log.listed().items()}
+    else:
+        sizes = {path.name: path.stat().st_size for path in log.iterdir()} if log.is_dir() else {}
+    kept = max((name[:20] for name in sizes if ".checkpoint" in name and name[:20].isdigit()), default="")
+    commits = sorted(name for name in sizes if is_commit(name) and int(name[:20]) >= since)
+    later = [name for name in commits if name[:20] > kept]
+    empty = next((name for name in later if not sizes[name]), None)
+    if empty is not None:
+        return log / empty, "the file is empty"
+    for name in commits[-1:] if readable else [*later, *commits[-1:]]:
+        fault = commit_fault(log_file(log / name))
+        if fault is not None:
+            return log / name, fault
+    if commits:
+        newest = commits[-1]
+        alike = [
+            name
+            for name, size in sizes.items()
+            if size == sizes[newest] and kept < name[:20] and name < newest and is_commit(name)
+        ]
+        original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
+        if original is not None:
+            return log / newest, f"it is a copy of version {original}"
+    return None
+
+
+def _copied_from(log: Place, newest: str, alike: list[str]) -> int | None:
+    """Of commits of one size, the one that has the same bytes: no writer makes two such, each names its time and new files (decision 0235)."""
+    if not alike:
+        return None
+    content = log_file(log / newest).read_bytes()
+    return next(
+        (int(name[:20]) for name in reversed(alike) if log_file(log / name).read_bytes() == content), None
+    )
+
+
+def commit_fault(file: Place) -> str | None:
+    """What is wrong with a commit that was not written to its end, in words; None where it is whole as far as it says itself.
+
+    Only its last line and what the writer says of it are parsed: a cut leaves the lines before it as they were.
+    """
+    lines = [line for line in byte_lines(file) if line.strip()]
+    if not lines:
+        return "the file is empty" if not file.stat().st_size else "the file has only blanks"
+    try:
+        if not isinstance(json.loads(lines[-1]), dict):
+            return "its last line is not a JSON object"
+    except ValueError:
+        return f"its last line, the {len(lines)}th, is cut short or damaged"
+    return _what_it_lacks(lines)
+
+
+def _what_it_lacks(lines: Sequence[bytes]) -> str | None:
+    """A commit that ends with a line has lost others where its writer says that it has more files than are there."""
+    info = next((line for line in lines if line.startswith(b'{"commitInfo"')), None)
+    said = _metrics(info) if info is not None else {}
+    # Files of a change feed are counted as added by some writers.
+    added = sum(line.startswith((b'{"add"', b'{"cdc"')) for line in lines)
+    removed = sum(line.startswith(b'{"remove"') for line in lines)
+    for names, there, done in ((_ADDED, added, "adds"), (_REMOVED, removed, "removes")):
+        files = max((said.get(name, 0) for name in names), default=0)
+        if files > there:
+            return f"it says that it {done} {_files(files)}, and {'none is' if not there else f'only {there} are'} in it"
+    # Spark counts files of a plain write that it leaves out, since they have no row.
+    if not added and said.get("numFiles", 0) and said.get("numOutputRows", 0):
+        return f"it says that it writes {said['numOutputRows']} rows, and no file is in it"
+    return None
+
+
+def _metrics(info: bytes) -> Mapping[str, int]:
+    try:
+        stated: Any = json.loads(info)["commitInfo"].get("operationMetrics")
+    except (ValueError, AttributeError, KeyError):
+        return {}
+    items = stated.items() if isinstance(stated, dict) else ()
+    return {name: int(value) for name, value in items if str(value).isdigit()}
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"

@@ -1,0 +1,66 @@
+"""The quarantine against what the flow's state says of it: nothing else would miss rows that rules kept out.
+
+Decision 0237.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.checkpoints.conditions import QuarantineGone, TableLogDamaged
+from headwater.delta_log.damaged_commits import damaged_commit
+from headwater.delta_log.table_history import table_exists
+from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.sink_checks import holes_in_log
+
+
+def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
+    """The rows in it were read before, and would be missing for good; the next one to be kept out would make a new table."""
+    if start.quarantine is None or not start.state.has_quarantine or table_exists(start.quarantine):
+        return
+
+    def mend() -> str:
+        start.checkpoint.update_state(has_quarantine=False)
+        return (
+            f"the quarantine of {start.dataset!r} is given up: the next row that is kept out begins a new one"
+        )
+
+    yield Damage(
+        QuarantineGone(
+            f"The quarantine of {start.dataset!r} is gone: rows that its rules kept out, and that were read before, would be missing for good.",
+            where=start.quarantine,
+            remedy="Put it back from a backup; or refill it with its table: "
+            f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if nobody needs the rows: {start.command('mend')}",
+        ),
+        ("the table has no log",),
+        (Repair.FULL_REFRESH, Repair.MEND),
+        mend,
+        unasked=False,
+    )
+
+
+def quarantine_log_is_damaged(start: FlowStart) -> Iterator[Damage]:
+    """As of the table itself: a commit that is empty, cut or copied, and a hole between two."""
+    if start.quarantine is None or not start.state.has_quarantine:
+        return
+    named = f"the quarantine of {start.dataset!r}"
+    holes = list(holes_in_log(start.quarantine, named))
+    yield from holes
+    try:
+        damaged = None if holes else damaged_commit(start.quarantine)
+    except FileNotFoundError:  # cleaned away meanwhile, after later ones
+        return
+    if damaged is not None:
+        file, fault = damaged
+        version = int(file.stem)
+        yield Damage(
+            TableLogDamaged(
+                f"A commit of {named}, version {version}, is damaged: {fault}. Rows that it kept may be missing.",
+                where=file,
+                remedy="Restore the file from a backup. If there is none and it is the newest, move it away with its checksums "
+                f"(.{file.name}.crc, {file.stem}.crc): its rows are then gone from the quarantine until a full refresh of "
+                f"{start.dataset} reads them again.",
+            ),
+            (f"version {version}: {fault}",),
+        )

@@ -1,0 +1,83 @@
+"""A commit that ends with a line is damaged where it has fewer files than it says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from headwater.delta_log.commits import commit_file
+from headwater.delta_log.damaged_commits import commit_fault
+
+ROWS = pa.table({"id": list(range(10)), "part": [n % 2 for n in range(10)]})
+
+
+def merge(table: DeltaTable) -> None:
+    done = table.merge(ROWS, "t.id = s.id", source_alias="s", target_alias="t")
+    done.when_matched_update({"part": "s.part + 1"}).when_not_matched_insert_all().execute()
+
+
+OPERATIONS: dict[str, Callable[[DeltaTable], object]] = {
+    "append": lambda table: write_deltalake(table, ROWS, mode="append", partition_by=["part"]),
+    "overwrite": lambda table: write_deltalake(table, ROWS, mode="overwrite", partition_by=["part"]),
+    "update": lambda table: table.update({"part": "part + 2"}, predicate="id = 3"),
+    "delete": lambda table: table.delete("id = 3"),
+    "delete all": lambda table: table.delete(),
+    "merge": merge,
+    "optimize": lambda table: table.optimize.compact(),
+    "restore": lambda table: table.restore(0),
+}
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_whole_commits_of_delta_rs(tmp_path: Path, operation: str, feed: str):
+    """Whatever made it, with a change feed or without: a whole commit has no fault."""
+    configuration = {"delta.enableChangeDataFeed": feed}
+    for _ in range(2):
+        write_deltalake(
+            str(tmp_path), ROWS, mode="append", partition_by=["part"], configuration=configuration
+        )
+    table = DeltaTable(str(tmp_path))
+    OPERATIONS[operation](table)
+    table.update_incremental()
+    assert table.version() == 2
+    assert commit_fault(commit_file(tmp_path, 2)) is None
+
+
+def lines(metrics: Mapping[str, object], *kinds: str) -> list[dict[str, Any]]:
+    return [
+        {"commitInfo": {"operationMetrics": metrics}},
+        *({kind: {"path": f"{number}.parquet"}} for number, kind in enumerate(kinds)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "kinds", "fault"),
+    [
+        ({"numAddedFiles": "2"}, ["add", "add"], None),
+        ({"numAddedFiles": "2"}, ["add", "remove"], "it says that it adds 2 files, and only 1 are in it"),
+        ({"numAddedFiles": "1"}, ["txn"], "it says that it adds 1 file, and none is in it"),
+        ({"num_added_files": 1}, [], "it says that it adds 1 file, and none is in it"),
+        ({"numTargetFilesAdded": "1"}, ["cdc"], None),
+        ({"numTargetFilesRemoved": "2"}, ["remove", "add"], "it says that it removes 2 files, and only 1 are in it"),
+        ({"numAddedFiles": "1"}, ["add", "add"], None),
+        ({"numFiles": "3", "numOutputRows": "5"}, ["add"], None),
+        ({"numFiles": "3", "numOutputRows": "5"}, [], "it says that it writes 5 rows, and no file is in it"),
+        ({"numFiles": "1", "numOutputRows": "0"}, [], None),
+        ({"numAddedFiles": "many"}, [], None),
+        ("none", [], None),
+    ],
+)  # fmt: skip
+def test_fewer_files_than_stated(tmp_path: Path, metrics: Any, kinds: list[str], fault: str | None):
+    """Fewer are damage; more, a metric that is no number, and a file without a row, which Delta leaves out, are not."""
+    file = tmp_path / f"{1:020d}.json"
+    file.write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines(metrics, *kinds))
+    )
+    assert commit_fault(file) == fault
