@@ -10,8 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.in_step import Share, Steps, in_step
 
-from headwater.delta_log.table_history import table_exists
+from headwater.commands import command_line
+from headwater.delta_log.commits import commit_file
+from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import ExpectationViolated, RowsNotConserved, UnknownDataset
+from headwater.storage.walking import remove_tree
+from headwater.updates.news import has_news
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend
 from headwater_spark.execution.targets import judged
@@ -427,3 +431,33 @@ def test_a_quarantine_that_is_not_there_is_no_stream(pipeline):
     with pytest.raises(UnknownDataset, match="no row has been kept out") as caught:
         case.manifest()
     assert "as a batch" in caught.value.remedy
+
+
+def test_a_quarantine_that_is_gone_is_missed(pipeline):
+    """Its rows were read: an update is refused though nothing is new, until the quarantine is back or somebody gives it up."""
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    assert case.update().state == "COMPLETED"
+    quarantine = case.table("people_quarantine")
+
+    def refusal() -> str:
+        code, answer = case.run()
+        assert (code, answer["flows"][0]["state"]) == (3, "FAILED")
+        return str(answer["flows"][0]["error"]["condition"])
+
+    away = quarantine.rename(case.root / "away")
+    assert has_news(case.project()).reasons == ("the quarantine of people is gone",)
+    assert refusal() == "QUARANTINE_GONE"
+    away.rename(quarantine)
+    assert case.update().state == "COMPLETED"
+    last = commit_file(quarantine, head_version(quarantine))
+    whole = last.read_text()
+    last.write_text("".join(line for line in whole.splitlines(keepends=True) if '"add"' not in line[:6]))
+    assert refusal() == "TABLE_LOG_DAMAGED"
+    last.write_text(whole)
+    remove_tree(quarantine)
+    repaired, answer = case.call(command_line.main, "people", "--action", "mend", "--yes", verb=["repair"])
+    assert (repaired, answer["state"]) == (0, "COMPLETED")
+    case.land(people(SIX[2]))
+    assert case.update().state == "COMPLETED"
+    assert (case.rows("people"), len(held(case))) == (KEPT, 1)

@@ -1,6 +1,6 @@
 """Commits that were not written to their end, that lack files, or that are there twice: what a crash, a full disk or a copy leaves.
 
-Decisions 0221, 0235 and 0236.
+Decision 0221, decision 0235, decision 0236.
 """
 
 from __future__ import annotations
