@@ -33,6 +33,8 @@ PRELUDE = "from pyspark.sql import functions as F; from headwater import pipelin
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 # Generating and compiling code for queries that see ten rows takes a third of the time of a small update.
 NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# A secret that Spark has from the start; test_secrets_are_on_no_command_line looks for it.
+SECRET = {"spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net": "Hunter2Canary"}
 
 
 def spec_of(settings: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import Asset, AssetWatcher
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from headwater.change_feed.change_filter import ChangeFilter
@@ -86,7 +87,7 @@ class DeltaTableAsset(Asset):  # type: ignore[misc]  # Airflow's types are not f
 class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
     """Calls a function with what has changed in a table since it last ended well; skipped where nothing has.
 
-    The position is a file in storage, moved after the function has returned. A range that was begun and not finished
+    The position is a file in storage, moved after the function has returned and Airflow has stored what it returned. A range that was begun and not finished
     (a failure, a killed worker) is repeated with the same bounds, followed by the rest.
     """
 
@@ -144,6 +145,7 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
                     self.log.info("%s", _described(change_range))
                     self.op_kwargs = {**own_kwargs, **self._call_arguments(change_range, own_kwargs)}
                     result = super().execute(context)
+                    self._store(result, context)
                     consumer.done(change_range)
                     worked += 1
                     if not unfinished:
@@ -154,6 +156,11 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
         if not worked:
             raise AirflowSkipException(f"No row of {self.table} has changed since this task last ended well.")
         return result
+
+    def _store(self, result: Any, context: Any) -> None:
+        """Store the result before the position moves: one that Airflow can't store would leave those behind without the range."""
+        if self.do_xcom_push and result is not None:
+            context["ti"].xcom_push(key=BaseXCom.XCOM_RETURN_KEY, value=result)
 
     def _call_arguments(self, change_range: ChangeRange, names: dict[str, Any]) -> dict[str, Any]:
         path = warehouse_table(self.table)

@@ -30,7 +30,7 @@ from headwater_airflow.dag import (
 )
 from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.import_errors import record_import_errors
-from headwater_airflow.roots import pipeline_folders, pipeline_project, pipeline_root
+from headwater_airflow.roots import pipeline_folders, pipeline_project, pipeline_root, require_pipeline_root
 
 
 def _backfill_dag(task: PipelineTask, **settings: Any) -> DAG:
@@ -64,8 +64,12 @@ def pipeline_dags(environment: Mapping[str, str] = os.environ) -> dict[str, DAG]
     Returns:
         The DAGs, for the globals of the calling file: Airflow finds them there.
 
+    Raises:
+        PipelineNotFound: there is no such folder; an import error of the file, where all DAGs would be gone without a word.
+
     """
     wanted = get_parsing_context().dag_id
+    require_pipeline_root(environment)
     folders = pipeline_folders(environment)
     dags: dict[str, DAG] = {}
     makers: dict[str, str] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.names import invalid_name, is_folder_name
-from headwater.errors import InvalidName
+from headwater.errors import InvalidName, PipelineNotFound
 from headwater.graph.pipeline_ids import refuse_shared_id
 from headwater.graph.pipeline_project import PipelineProject, local_path, open_project
 from headwater.graph.spec_file import SPEC_FILES
@@ -27,7 +27,8 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 def pipeline_root(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder of all pipelines: HEADWATER_PIPELINES, from the checkout, else its ``jobs/pipelines``."""
-    return home_folder(environment) / environment.get("HEADWATER_PIPELINES", "jobs/pipelines")
+    chosen = environment.get("HEADWATER_PIPELINES") or "jobs/pipelines"
+    return home_folder(environment) / chosen
 
 
 def pipeline_project(
@@ -81,6 +82,18 @@ def pipeline_folders(environment: Mapping[str, str] = os.environ) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(entry.name for entry in entries if is_folder_name(entry.name) and _has_spec(entry))
+
+
+def require_pipeline_root(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise PipelineNotFound where the folder of pipelines is not there: that none has a pipeline is something else."""
+    root = pipeline_root(environment)
+    if not root.is_dir():
+        raise PipelineNotFound(
+            "There is no folder of pipelines, so no pipeline has a DAG.",
+            where=root,
+            remedy="Set HEADWATER_PIPELINES to it where DAGs are parsed and where tasks run (and HEADWATER_HOME to the checkout), "
+            "or mount it again.",
+        )
 
 
 def _has_spec(entry: os.DirEntry[str]) -> bool:

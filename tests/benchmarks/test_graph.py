@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,22 +12,21 @@ from tests.benchmarks.frame.bench import Bench, Contender
 from tests.benchmarks.frame.comparison import times_as_fast
 from tests.benchmarks.frame.programs import FLOORS, PEERS, headwater_run, session
 from tests.benchmarks.frame.runs import Run, timed, timed_process
+from tests.benchmarks.frame.spark_pipelines import SparkPipelines, documented_settings, equal_settings
 from tests.benchmarks.peers import one_table
 
 from headwater.files.json_lines import lines_of
-from headwater.runtime.jars import ensure_jars
-from headwater.runtime.java import java_environment
-from headwater.runtime.submit import submit_conf
 
 HERE = Path(__file__).parent / "medallion"
-OURS, SUBMITS, DOCUMENTED, SDP = (
+OURS, SUBMITS, DOCUMENTED, SDP, SDP_DOCUMENTED = (
     "headwater",
     "one submit per table",
     "the same, as documented",
     "spark-pipelines run",
+    "spark-pipelines, as documented",
 )
-# What spark-pipelines can't be given, or would start itself.
-_NOT_FOR_SDP = ("spark.driver.extraClassPath",)
+# Minutes a round, which is left out where all rows are measured in one run.
+_LONG = (DOCUMENTED, SDP_DOCUMENTED)
 
 
 def test_graph(bench: Bench, tmp_path: Path) -> None:
@@ -43,14 +41,14 @@ def measure(bench: Bench, root: Path) -> None:
     work = _Medallion(bench, root)
     work.land(rows)
     contenders = {OURS: work.ours, SUBMITS: lambda _: work.submits("equal")}
+    declarative = work.declarative()
     if not bench.smoke:
-        contenders[DOCUMENTED] = lambda _: work.submits("documented")
-        contenders |= work.sdp_if_it_works()
+        contenders |= {DOCUMENTED: lambda _: work.submits("documented"), **declarative}
     bench.interleaved("first", contenders, least=1, most=1)
     work.check(contenders)
     if not bench.smoke:
         # As documented, the submits of one round take five minutes.
-        again = {name: c for name, c in contenders.items() if not (bench.brief and name == DOCUMENTED)}
+        again = {name: c for name, c in contenders.items() if not (bench.brief and name in _LONG)}
         bench.interleaved(
             "incremental",
             {name: work.with_news(c) for name, c in again.items()},
@@ -69,6 +67,8 @@ def measure(bench: Bench, root: Path) -> None:
             bench.compare(part, OURS, DOCUMENTED, times_as_fast(8))
         if SDP in bench.parts[part]:
             bench.compare(part, OURS, SDP, times_as_fast(1.5))
+        if SDP_DOCUMENTED in bench.parts[part]:
+            bench.compare(part, OURS, SDP_DOCUMENTED, times_as_fast(3))
 
 
 class _Medallion:
@@ -80,7 +80,7 @@ class _Medallion:
         self.rounds = 0
         self.tables = {
             OURS: root / "warehouse/bench", SUBMITS: root / "equal/tables", DOCUMENTED: root / "documented/tables",
-            SDP: root / "sdp/warehouse",
+            SDP: root / "sdp/warehouse", SDP_DOCUMENTED: root / "sdp_documented/warehouse",
         }  # fmt: skip
 
     def land(self, rows: int) -> None:
@@ -128,40 +128,27 @@ class _Medallion:
                 runs.append(timed_process([sys.executable, PEERS / "one_table.py", settings, *words], FLOORS))
         return Run(sum(run.wall for run in runs), sum(run.cpu for run in runs))
 
-    def sdp_if_it_works(self) -> dict[str, Contender]:
-        """spark-pipelines with the work-arounds that it needs with Delta; without it where a dry run fails."""
-        program = Path(sys.executable).with_name("spark-pipelines")
-        folder = self.root / "sdp"
-        (folder / "conf").mkdir(parents=True)
-        settings = {name: value for name, value in submit_conf({}).items() if name not in _NOT_FOR_SDP}
-        settings |= {
-            "spark.jars": ",".join(map(str, ensure_jars("spark"))),
-            "spark.sql.sources.default": "delta",
-            "spark.sql.catalogImplementation": "hive",
-            "spark.sql.warehouse.dir": str(self.tables[SDP]),
-            "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
-        }
-        (folder / "conf" / "spark-defaults.conf").write_text(
-            "".join(f"{k} {v}\n" for k, v in settings.items())
-        )
-        (folder / "pipeline.yml").write_text(
-            f"name: medallion\nstorage: file://{folder}/storage\nlibraries:\n  - glob: {{include: {PEERS}/sdp/transformations/**}}\n"
-        )
-        environment = {
-            **java_environment(), "SPARK_CONF_DIR": str(folder / "conf"), "LANDING": str(self.landing),
-            "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable, "PATH": f"{program.parent}:{os.environ['PATH']}",
-        }  # fmt: skip
-        command = [program, "--remote", "local[*]"]
-
-        def run(verb: str) -> Run:
-            return timed_process([*command, verb, "--spec", folder / "pipeline.yml"], environment)
-
-        try:
-            run("dry-run")
-        except (AssertionError, OSError) as error:
-            self.bench.report(f"{SDP} was left out, a dry run fails", _cause(str(error)))
-            return {}
-        return {SDP: lambda _: run("run")}
+    def declarative(self) -> dict[str, Contender]:
+        """spark-pipelines with equal settings and as documented, where a dry run goes through."""
+        works: dict[str, Contender] = {}
+        for name, settings in ((SDP, equal_settings()), (SDP_DOCUMENTED, documented_settings())):
+            peer = SparkPipelines(
+                self.tables[name].parent,
+                PEERS / "sdp/transformations",
+                settings,
+                {"LANDING": str(self.landing)},
+            )
+            peer.write()
+            if self.bench.smoke:
+                peer.run("dry-run")
+                break
+            try:
+                peer.run("dry-run")
+            except (AssertionError, OSError) as error:
+                self.bench.report(f"{name} was left out, a dry run fails", _cause(str(error)))
+                continue
+            works[name] = lambda _, peer=peer: peer.run()
+        return works
 
     def check(self, contenders: dict[str, Contender]) -> None:
         """The same rows in all ten tables of all."""

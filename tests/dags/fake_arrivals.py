@@ -17,7 +17,7 @@ from headwater.checkpoints.offsets import files_seen
 from headwater.delta_log.versions import table_head
 from headwater.event_log.details import UpdateState
 from headwater.graph.manifest import FILE_NAME, read_manifest
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 
 
 def main() -> int:

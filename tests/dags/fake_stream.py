@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headwater.event_log.live_driver import published_driver
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 
 
 def note(**what: object) -> None:

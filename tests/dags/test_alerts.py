@@ -24,7 +24,7 @@ from tests.dags.web_hook import SECRET, WebHook
 import headwater.commands
 from headwater.definitions.source import SourceKind
 from headwater.errors import UsageError
-from headwater.event_log.details import create_update
+from headwater.event_log.details import UpdateState, create_update
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater_airflow.conditions.freshness import FreshnessCondition
 from headwater_airflow.dag import PipelineCheckDag, PipelineDag
@@ -223,6 +223,33 @@ def test_one_alert_at_the_beginning_and_one_at_the_end(check, observed):
     update("12", 30)
     check(limits, notes, title)
     assert [state for state, _ in title.told] == ["open", "resolved", "open"]
+
+
+def test_a_check_that_cant_be_made_is_an_incident_and_closes_none(check, observed):
+    """Said once, and once when it can be made again; what was open before stays open meanwhile. A secret in its error is not repeated."""
+    notes, limits = Notes(), "{freshness_minutes: 0, checkpoint_health: false}"
+    check(limits, notes)
+    manifest = observed / FILE_NAME
+    manifest.write_text('{"broken": ')
+    for _ in range(2):
+        assert "manifest" in check(limits, notes)["freshness"]
+    manifest.unlink()
+    assert "limit 0" in check(limits, notes)["freshness"]
+    assert [state for state, _ in notes.told] == ["open", "open", "open", "resolved", "resolved"]
+    assert "the check can't be made: " in notes.told[1][1]
+    assert [text for _, text in notes.told if "over: bronze" in text] == []
+
+
+def test_tables_that_are_gone_are_not_fresh(check, roots):
+    """All of them removed: that is no pipeline that has not run yet, and nothing is resolved by it."""
+    notes, limits = Notes(), "{freshness_minutes: 0, checkpoint_health: false}"
+    check(limits, notes)
+    shutil.rmtree(roots / "warehouse" / "shop")
+    refused = UpdateLog(roots / "storage" / "pipelines" / "medallion", "request-2", "update-2")
+    refused.update(UpdateState.FAILED)
+    refused.close()
+    assert "bronze has no data yet" in check(limits, notes)["freshness"]
+    assert [state for state, _ in notes.told] == ["open"]
 
 
 def test_an_alert_that_could_not_be_sent_is_sent_by_the_next_run(check):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -13,6 +14,7 @@ from tests.dags.pipeline_folder import write_pipeline
 
 from headwater_airflow.notifications.webhook import WebhookNotifier
 from headwater_airflow.operators.run_update import RunUpdateOperator
+from headwater_airflow.roots import pipeline_root
 
 SUFFIXES = ("", "_backfill", "_checks", "_maintenance", "_repair")
 
@@ -93,6 +95,25 @@ def test_each_wrong_pipeline_is_an_import_error_of_its_own(parse, pipelines):
     again = parse()
     assert "no_cron_repair" in again.dags
     assert "pipelines.py (no_cron)" not in again.import_errors
+
+
+def test_a_folder_of_pipelines_that_is_not_there_is_an_error_of_the_file(
+    parse, pipelines, roots, monkeypatch
+):
+    """A wrong variable or a lost mount: all DAGs would be gone without a word. An empty folder is no error."""
+    monkeypatch.setenv("HEADWATER_PIPELINES", str(roots / "nowhere"))
+    (error,) = parse().import_errors.values()
+    assert "PIPELINE_NOT_FOUND" in error
+    assert f"{roots}/nowhere" in error
+    (roots / "nowhere").mkdir()
+    bag = parse()
+    assert (bag.import_errors, bag.dags) == ({}, {})
+
+
+def test_an_empty_variable_is_none():
+    """As of the other roots: the folder of all pipelines is not the checkout itself."""
+    root = pipeline_root({"HEADWATER_HOME": "/checkout", "HEADWATER_PIPELINES": ""})
+    assert root == Path("/checkout/jobs/pipelines")
 
 
 def test_what_the_spec_says_of_airflow_arrives(parse, pipelines):

@@ -43,8 +43,8 @@ def task_of(function, **settings):
         return changes("shop.orders", **settings)(function)().operator
 
 
-def run(task):
-    instance = SimpleNamespace(dag_id="report", task_id=task.task_id, map_index=-1)
+def run(task, xcom_push=lambda **_: None):
+    instance = SimpleNamespace(dag_id="report", task_id=task.task_id, map_index=-1, xcom_push=xcom_push)
     # Airflow makes the operator anew for each attempt.
     task.op_kwargs = dict.fromkeys(task.op_kwargs)
     return task.execute({"ti": instance, "params": {}})
@@ -88,6 +88,25 @@ def test_a_failed_task_gets_the_same_range_again_then_the_rest(commit):
     assert seen == [(0, 0), (1, 1), (1, 1), (2, 2)]
     with pytest.raises(AirflowSkipException):
         run(task)
+
+
+def test_a_result_that_airflow_cant_store_moves_nothing(commit):
+    """Else the retry would be skipped, and with it the tasks behind, which never had the range."""
+    stored = []
+
+    def refuse(**_):
+        raise TypeError("cannot serialize object of type <class 'pyarrow.lib.Table'>")
+
+    def rows(changes):
+        return changes
+
+    task = task_of(rows, form="arrow")
+    commit(1)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="cannot serialize"):
+            run(task, refuse)
+    run(task, lambda **given: stored.append(given))
+    assert [(given["key"], given["value"]["id"].to_pylist()) for given in stored] == [("return_value", [1])]
 
 
 def test_the_three_forms_are_of_the_same_range(commit):

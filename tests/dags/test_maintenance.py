@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from deltalake import DeltaTable, write_deltalake
 from tests.dags.observed_pipeline import write_observed_pipeline
 
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 from headwater_airflow.dag import PipelineMaintenanceDag
 from headwater_airflow.forms.selection import maintenance_params
 

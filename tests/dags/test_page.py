@@ -230,6 +230,7 @@ def test_a_pipeline_that_never_ran_says_so(page, roots):
     shown = words(page())
     assert "No update has run yet" in shown
     assert "silver streaming table" in shown
+    assert "new, no data yet" in shown
     assert "There is no checkpoint yet" in words(page("/pipelines/medallion/checkpoints"))
     assert "no batch of this flow yet" in words(page("/pipelines/medallion/flows/silver"))
     (folder / FILE_NAME).unlink()
@@ -335,6 +336,14 @@ def test_boxes_stand_right_of_what_they_read(medallion, roots):
         assert all(column[name] > column[start] for start in reads)
     assert max(x for x, _ in places) < drawn.width
     assert max(y for _, y in places) < drawn.height
+
+
+def test_names_that_begin_alike_are_told_apart_in_the_graph(medallion, roots):
+    """A name that is too long for its box loses its middle."""
+    names = [f"orders_of_the_last_quarter_{number}" for number in range(3)]
+    write_pipeline(roots / "pipelines" / "wide", dict.fromkeys(names, ()))
+    drawn = picture(read_manifest(roots / "pipelines" / "wide" / FILE_NAME))
+    assert [box.label for box in drawn.boxes] == [f"orders_of_th…t_quarter_{number}" for number in range(3)]
 
 
 def test_a_line_of_one_value_is_no_line():

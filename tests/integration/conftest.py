@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.scheduling import ByFile, in_order
-from tests.pipeline_case import NO_CODE, SPARK
+from tests.pipeline_case import NO_CODE, SECRET, SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
@@ -32,7 +32,7 @@ ROOMY = {
 @pytest.fixture(scope="session")
 def spark_settings() -> Mapping[str, str]:
     """Those of a process that runs for twenty minutes."""
-    return {**SPARK, **ROOMY}
+    return {**SPARK, **ROOMY, **SECRET}
 
 
 @pytest.fixture(autouse=True)

@@ -24,9 +24,11 @@ def loaded():
 """
 
 
-def reading(case, place: object) -> None:
-    """Let both sources read a place."""
-    case.rewrite(TABLES.replace("PLACE", repr(str(place))))
+def reading(case, place: object, loaded: object = None) -> None:
+    """Let both sources read a place, or each its own."""
+    case.rewrite(
+        TABLES.replace("json(PLACE)", f"json({str(place)!r})").replace("PLACE", repr(str(loaded or place)))
+    )
 
 
 def both(case) -> list[int]:
@@ -52,12 +54,13 @@ def test_a_folder_that_lies_elsewhere(pipeline, capsys):
     number = 1
     landing = case.landing
     relative = os.path.relpath(landing)
-    for place in (f"file://{landing}/../landing/", relative):
+    spelled = f"file://{landing}/../landing/"
+    for places in ((spelled, relative), (relative, spelled)):
         number += 1
-        reading(case, place)
+        reading(case, *places)
         case.land([{"id": number}])
-        assert case.update().state == "COMPLETED", place
-        assert both(case) == list(range(1, number + 1)), place
+        assert case.update().state == "COMPLETED", places
+        assert both(case) == list(range(1, number + 1)), places
     # Reached by a link, and moved for good.
     link, moved = landing.with_name("link"), landing.with_name("moved")
     link.symlink_to(landing)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -27,7 +27,7 @@ DROP = Expectation("even", "id % 2 = 0", ViolationAction.DROP)
 
 def passed(frame: DataFrame, *rules: Expectation) -> tuple[list[Any], Quality, DataFrame | None]:
     """What a pass over a frame lets through, what it counts, and what it collects."""
-    marked, observation = mark_rows(frame, rules), Observation()
+    marked, observation = mark_rows(frame, rules), one_pass.BatchObservation()
     seen = one_pass.observe_rows(marked, rules, observation)
     accepted = (
         seen.where(is_kept(rules)).select(*[F.col(f"`{name}`") for name in own_columns(seen)]).collect()

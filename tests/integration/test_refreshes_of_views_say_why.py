@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +124,20 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert planned(case, mended)["by_key"] == "NO_OP"
     assert [row for row in case.rows("small", "k") if row[0] > 2] == [(7,)]
 
+    # A view, and then a source, is brought back from a copy; each has the id of the table that was there.
+    copies = {name: case.root / f"{name}.copy" for name in ("by_key", "events")}
+    for name, copy in copies.items():
+        shutil.copytree(case.table(name), copy)
+    spark.sql(f"insert into delta.`{table}` values (1, 50)")
+    assert case.update().state == "COMPLETED"
+    _bring_back(case, spark, "by_key", copies)
+    assert planned(case, case.update())["by_key"] == "GROUP_AGGREGATE"
+    assert case.rows("by_key") == [(0, 4, 18), (1, 5, 162), (2, 3, 15), (7, 1, None)]
+    _bring_back(case, spark, "events", copies)
+    spark.sql(f"insert into delta.`{table}` values (2, 60)")
+    assert planned(case, case.update())["by_key"] == "COMPLETE_RECOMPUTE CHANGE_SET_MISSING"
+    assert case.rows("by_key") == [(0, 4, 18), (1, 4, 112), (2, 4, 75), (7, 1, None)]
+
     # The log no longer says what came in between.
     spark.sql(f"insert into delta.`{table}` values (1, 1)")
     spark.sql(f"insert into delta.`{table}` values (2, 2)")
@@ -142,6 +158,13 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert case.update(full_refresh=("rows_of",)).state == "COMPLETED"
 
 
+def _bring_back(case: PipelineCase, spark: Any, name: str, copies: dict[str, Path]) -> None:
+    """Put a copy in the place of a table; a driver of its own would know nothing of what was there."""
+    shutil.rmtree(case.table(name))
+    shutil.move(copies[name], case.table(name))
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -149,6 +172,7 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
         ("spark.read.table('events').select(F.rand().alias('r'))", "NON_DETERMINISTIC_EXPRESSION"),
         ("spark.read.table('events').agg(F.count('*').alias('n'))", "AGGREGATE_NOT_TOP_NODE"),
         ("spark.range(3)", "INPUT_NOT_IN_DELTA"),
+        ("spark.read.table('events').where(\"date'2026-01-01' < 'today'\")", "TIME_FUNCTION"),
     ],
 )
 def test_policies_that_can_not_be_kept(pipeline: Any, spark: Any, query: str, reason: str) -> None:
@@ -160,3 +184,29 @@ def test_policies_that_can_not_be_kept(pipeline: Any, spark: Any, query: str, re
     with pytest.raises(NeverIncrementalizable, match=reason) as refused:
         case.manifest()
     assert refused.value.where
+
+
+def test_rules_that_ask_the_clock(pipeline: Any, spark: Any) -> None:
+    """Which rows a rule keeps out may be others tomorrow: only rules that choose rows say so, and such a view is looked at each time."""
+    text = """
+@dp.materialized_view
+@dp.expect_or_drop("known", "day <= 'today' or k < 1")
+def chosen():
+    return spark.read.table("events")
+
+@dp.materialized_view
+@dp.expect("counted", "day <= current_date()")
+@dp.expect_or_drop("dated", "day <= date'2026-01-01'")
+def counted():
+    return spark.read.table("events")
+"""
+    case: PipelineCase = pipeline(text)
+    spark.sql("select 1 k, date'2026-01-01' day").write.format("delta").save(str(case.table("events")))
+    assert {flow.name: flow.time_dependent for flow in case.manifest().flows} == {
+        "chosen": True,
+        "counted": False,
+    }
+    case.rewrite(text.replace("materialized_view\n", 'materialized_view(refresh_policy="incremental")\n'))
+    with pytest.raises(NeverIncrementalizable, match="TIME_FUNCTION") as refused:
+        case.manifest()
+    assert "'known'" in str(refused.value)

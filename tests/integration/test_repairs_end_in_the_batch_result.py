@@ -4,119 +4,118 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 
-from tests.prepared_pipeline import FLOWS, Damage, Prepared, both, cut, empty, flip, lose, put
+from tests.prepared_pipeline import FLOWS, Prepared, both, cut, empty, flip, lose, put
 from tests.repaired_pipeline import repair, treated, update_and_compare
 
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 
 __all__ = ["treated"]
 
 ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
 
-# One update after each of these; the condition is what the event log tells of the flow.
-MENDED: list[dict[str, tuple[Damage, str]]] = [
-    {
-        "bronze": (lose("offsets/{last}"), "OFFSETS_LOST"),
-        "silver": (lose("metadata"), "METADATA_LOST"),
-        "running": (lose("metadata"), "METADATA_LOST"),
-    },
-    {
-        "bronze": (empty("metadata"), "METADATA_LOST"),
-        "silver": (empty("commits/{last}"), "COMMITS_DAMAGED"),
-        "running": (cut("commits/{last}"), "COMMITS_DAMAGED"),
-    },
-    {
-        "bronze": (flip("offsets/{last}"), "OFFSETS_DAMAGED"),
-        "silver": (empty("offsets/{last}"), "OFFSETS_DAMAGED"),
-        "running": (cut("offsets/{last}"), "OFFSETS_DAMAGED"),
-    },
-    {
-        "bronze": (lose("offsets/{before}"), "OFFSETS_LOST"),
-        "silver": (lose("offsets"), "OFFSETS_LOST"),
-        "running": (lose("offsets/{last}"), "OFFSETS_LOST"),
-    },
-    {
-        "bronze": (put("offsets/{next}", ""), "OFFSETS_DAMAGED"),
-        "silver": (both(cut("offsets/{last}"), lose("commits/{last}")), "OFFSETS_DAMAGED"),
-        "running": (lose("offsets/{before}"), "OFFSETS_LOST"),
-    },
-]
+Mended = dict[str, str]
 
 
-def test_what_a_start_makes_good(done: Prepared):
-    """Damage that can be made good without losing or doubling a row is, and the event log says so."""
-    for round_ in MENDED:
-        for flow, (damage, condition) in round_.items():
-            damage(done.folder(flow))
-            assert done.conditions(flow)[0] == (condition, True)
-        done.land()
-        report = done.case.update()
-        assert (report.state, report.error) == ("COMPLETED", None)
-        done.tables_equal_the_batch()
-        records = done.case.events(update_id=report.result.update_id, event_type="operation_progress")
-        operations = [(e["origin"]["flow_name"], e["details"]["operation_progress"]) for e in records]
-        repaired = {
-            flow: body["condition"] for flow, body in operations if body["type"] == "CHECKPOINT_MENDED"
-        }
-        assert repaired == {flow: condition for flow, (_, condition) in round_.items()}
-        assert [done.conditions(flow) for flow in FLOWS] == [[], [], []]
+def last_entries(done: Prepared) -> Mended:
+    """The newest entry of each log."""
+    lose("offsets/{last}")(done.folder("bronze"))
+    empty("commits/{last}")(done.folder("silver"))
+    cut("offsets/{last}")(done.folder("running"))
+    return {"bronze": "OFFSETS_LOST", "silver": "COMMITS_DAMAGED", "running": "OFFSETS_DAMAGED"}
 
 
-def test_rebuild_restore_and_rewind(treated: Prepared):
-    """Positions from the event log, copies, and a step back to a whole state lose and double nothing."""
-    code, answer, _ = treated.call("checkpoints", "snapshot")
+def entries_before(done: Prepared) -> Mended:
+    """Entries before the newest, the whole log, and the id."""
+    lose("offsets/{before}")(done.folder("bronze"))
+    lose("offsets")(done.folder("silver"))
+    lose("metadata")(done.folder("running"))
+    return {"bronze": "OFFSETS_LOST", "silver": "OFFSETS_LOST", "running": "METADATA_LOST"}
+
+
+def rebuild_restore_and_rewind(done: Prepared) -> Mended:
+    """Positions from the event log, copies, and a step back to a whole state."""
+    code, answer, _ = done.call("checkpoints", "snapshot")
     assert (code, len(answer["snapshots"])) == (0, 3)
-    lose("offsets", "commits")(treated.folder("silver"))
-    lose("sources")(treated.folder("bronze"))
-    lose("state/0/1/3.zip")(treated.folder("running"))
-    repair(treated, "silver", "--action=rebuild", condition="CHECKPOINT_REWOUND")
-    repair(treated, "bronze", "--action=restore", condition="FILE_LOG_LOST")
-    repair(treated, "running", "--action=rewind", condition="STATE_LOST")
-    update_and_compare(treated)
+    lose("offsets", "commits")(done.folder("silver"))
+    lose("sources")(done.folder("bronze"))
+    lose("state/0/1/{next}*.zip")(done.folder("running"))
+    repair(done, "silver", "--action=rebuild", condition="CHECKPOINT_REWOUND")
+    repair(done, "bronze", "--action=restore", condition="FILE_LOG_LOST")
+    repair(done, "running", "--action=rewind", condition="STATE_LOST")
+    return {}
 
 
-def test_rebuild_of_what_is_wholly_gone(treated: Prepared):
+def wholly_gone(done: Prepared) -> Mended:
     """Also where ``flow.json`` is gone; a flow with state takes its copy, files are told by their age."""
-    treated.call("checkpoints", "snapshot", "running")
-    shutil.rmtree(treated.case.checkpoint("silver").folder)
-    lose("sources")(treated.folder("bronze"))
-    lose("state")(treated.folder("running"))
-    repair(treated, "silver", "--action=rebuild", condition="CHECKPOINT_LOST")
-    repair(
-        treated,
-        "bronze",
-        "--action=new-epoch",
-        "--from-time=2100-01-01",
-        condition="FILE_LOG_LOST",
-        doubled="can't",
-    )
-    repair(treated, "running", "--action=restore", condition="STATE_LOST")
-    update_and_compare(treated)
+    done.call("checkpoints", "snapshot", "running")
+    shutil.rmtree(done.case.checkpoint("silver").folder)
+    lose("sources")(done.folder("bronze"))
+    lose("state")(done.folder("running"))
+    repair(done, "silver", "--action=rebuild", condition="CHECKPOINT_LOST")
+    by_age = ("--action=new-epoch", "--from-time=2100-01-01")
+    repair(done, "bronze", *by_age, condition="FILE_LOG_LOST", doubled="can't")
+    repair(done, "running", "--action=restore", condition="STATE_LOST")
+    return {}
 
 
-def test_new_epochs_and_mending(treated: Prepared):
+def new_epochs_and_mending(done: Prepared) -> Mended:
     """From a version, from the start where rows are merged by key, and the id put back."""
-    shutil.rmtree(treated.folder("silver"))
-    put("metadata", ANOTHER_ID)(treated.folder("bronze"))
-    lose("state")(treated.folder("running"))
-    repair(treated, "silver", "--action=new-epoch", "--from-version=3", condition="CHECKPOINT_LOST")
-    repair(treated, "bronze", "--action=mend", condition="QUERY_ID_CHANGED")
-    repair(treated, "running", "--action=new-epoch", "--from-start", condition="STATE_LOST")
-    update_and_compare(treated)
+    shutil.rmtree(done.folder("silver"))
+    put("metadata", ANOTHER_ID)(done.folder("bronze"))
+    lose("state")(done.folder("running"))
+    behind = f"--from-version={done.case.version('bronze') + 1}"
+    repair(done, "silver", "--action=new-epoch", behind, condition="CHECKPOINT_LOST")
+    repair(done, "bronze", "--action=mend", condition="QUERY_ID_CHANGED")
+    repair(done, "running", "--action=new-epoch", "--from-start", condition="STATE_LOST")
+    return {}
 
 
-def test_full_refresh_and_an_older_copy(treated: Prepared):
+def a_batch_in_flight(done: Prepared) -> Mended:
+    """A plan that was never carried out, and one whose entry is cut and whose mark is gone."""
+    put("offsets/{next}", "")(done.folder("bronze"))
+    both(cut("offsets/{last}"), lose("commits/{last}"))(done.folder("silver"))
+    flip("offsets/{last}")(done.folder("running"))
+    return {"bronze": "OFFSETS_DAMAGED", "silver": "OFFSETS_DAMAGED", "running": "OFFSETS_DAMAGED"}
+
+
+def full_refresh_and_an_older_copy(done: Prepared) -> Mended:
     """A table that was rolled back is caught up by a step back; a full refresh fills a table anew."""
-    log = treated.case.table("silver") / "_delta_log"
-    for file in log.glob(f"*{2:020d}.*"):
+    log, version = done.case.table("silver") / "_delta_log", done.case.version("silver")
+    for file in log.glob(f"*{version:020d}.*"):
         file.unlink()
-    _, answer, _ = treated.call("repair", "silver", "--action=rewind", "--batch=2")
-    assert answer["plan"]["lost"] == "what batch 2 gave, if anything: the table has nothing of it"
-    repair(treated, "silver", "--action=rewind", condition="TABLE_ROLLED_BACK")
-    lose("state")(treated.folder("running"))
-    repair(treated, "running", "--action=full-refresh", condition="STATE_LOST")
-    update_and_compare(treated)
+    commits = done.folder("silver") / "commits"
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+    _, answer, _ = done.call("repair", "silver", "--action=rewind", f"--batch={last}")
+    assert answer["plan"]["lost"] == f"what batch {last} gave, if anything: the table has nothing of it"
+    repair(done, "silver", "--action=rewind", condition="TABLE_ROLLED_BACK")
+    lose("state")(done.folder("running"))
+    repair(done, "running", "--action=full-refresh", condition="STATE_LOST")
+    return {}
+
+
+# Each begins with what the one before it left: its update proves that one's repairs a second time.
+ROUNDS: tuple[Callable[[Prepared], Mended], ...] = (
+    last_entries,
+    entries_before,
+    rebuild_restore_and_rewind,
+    a_batch_in_flight,
+    wholly_gone,
+    new_epochs_and_mending,
+    full_refresh_and_an_older_copy,
+)
+
+
+def test_repairs_and_mending(treated: Prepared):
+    """Damage that can be made good without losing or doubling a row is, by the start itself or by its remedy, one after the other."""
+    for damage in ROUNDS:
+        mended = damage(treated)
+        assert {flow: treated.conditions(flow)[0] for flow in mended} == {
+            flow: (condition, True) for flow, condition in mended.items()
+        }, damage.__name__
+        update_and_compare(treated, mended)
+    update_and_compare(treated, {})
 
 
 def test_the_cost_is_told(treated: Prepared):

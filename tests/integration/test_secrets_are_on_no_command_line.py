@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from pyspark.sql import SparkSession
+from tests.pipeline_case import SECRET
 
 from headwater.runtime.java import java_environment
 from headwater.runtime.submit import command_line_conf, submit_conf
 
-CANARY = "Hunter2Canary"
-ACCOUNT = "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net"
+((ACCOUNT, CANARY),) = SECRET.items()
 SCRIPT = """
 import json, pathlib, sys
 from headwater_spark.session import start_session
@@ -31,9 +32,24 @@ spark.stop()
 """
 
 
-@pytest.mark.parametrize("way", ["by hand", "submitted"])
-def test_a_secret_setting(way, tmp_path: Path):
-    """Hadoop has the key; no process shows it, and Spark's event log and plans hide it, started either way."""
+def test_of_a_session_that_starts_java(spark: SparkSession):
+    """The session of these tests has a key: Hadoop knows it, no process shows it, and plans hide it."""
+    assert spark._jsc.hadoopConfiguration().get(ACCOUNT.removeprefix("spark.hadoop.")) == CANARY
+    java = Path(f"/proc/{spark._jvm.java.lang.ProcessHandle.current().pid()}/cmdline")
+    assert "SparkSubmit" in java.read_text()
+    shown = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            shown.append(path.read_bytes())
+    assert not [line for line in shown if CANARY.encode() in line]
+    rows = spark.readStream.format("rate").option("awsSecretKey", CANARY).option("rowsPerSecond", "1").load()
+    plan = rows._jdf.queryExecution().toString()
+    assert "(redacted)" in plan
+    assert CANARY not in plan
+
+
+def test_of_a_driver_that_is_submitted(tmp_path: Path):
+    """Hadoop has the key; no process shows it, and Spark's event log and plans hide it."""
     (tmp_path / "data.csv").write_text("a\n1\n")
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "events").mkdir()
@@ -46,11 +62,9 @@ def test_a_secret_setting(way, tmp_path: Path):
         "spark.sql.shuffle.partitions": "3",
     }
     (tmp_path / "conf.json").write_text(json.dumps(conf))
-    program = [sys.executable]
-    if way == "submitted":
-        program = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
-        for name, value in command_line_conf(submit_conf(conf)).items():
-            program += ["--conf", f"{name}={value}"]
+    program = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    for name, value in command_line_conf(submit_conf(conf)).items():
+        program += ["--conf", f"{name}={value}"]
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
         [*program, str(tmp_path / "script.py"), str(tmp_path / "conf.json"), str(tmp_path / "data.csv")],

@@ -25,7 +25,7 @@ _OF_OS = {
 # Where calls of the operating system stay, and on what.
 ALLOWED = {
     "include/headwater/files/atomic_files.py": "the write of a local file, behind a check of its kind",
-    "include/headwater/leases/lease.py": "the lock of a local storage, or of the local cache",
+    "include/headwater/leases/file_lease.py": "the lock of a local storage, or of the local cache",
     "include/headwater/checkpoints/rights.py": "rights of local files, behind a check of its kind",
     "include/headwater/checkpoints/pending_replacement.py": "the lock of a local record, behind a check of its kind",
     "include/headwater/checkpoints/batch_again.py": "links to local files of state, behind a check of its kind",

@@ -175,6 +175,12 @@ class SourceLogHole(SourceMismatch):
     condition = "SOURCE_LOG_HOLE"
 
 
+class SourceLogDamaged(SourceMismatch):
+    """A commit of a source table is empty or cut short: a stream would pass over its rows without a word."""
+
+    condition = "SOURCE_LOG_DAMAGED"
+
+
 class SourceFilesGone(SourceMismatch):
     """Files with rows that a stream has not read yet are gone: vacuumed, or deleted."""
 

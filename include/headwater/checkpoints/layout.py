@@ -129,8 +129,9 @@ class FlowCheckpoint:
 
     def surviving_state(self) -> FlowState | None:
         """The flow's state; where it is lost and checkpoints are not, one that names the newest of them."""
-        state, epochs = self.read_state(), self.epochs()
-        return FlowState(epoch=epochs[-1]) if state is None and epochs else state
+        state = self.read_state()
+        epochs = self.epochs() if state is None else []
+        return FlowState(epoch=epochs[-1]) if epochs else state
 
     def write_state(self, state: FlowState) -> None:
         """Replace the state in one step, durable before it returns."""

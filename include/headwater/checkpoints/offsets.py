@@ -125,7 +125,14 @@ def files_seen(checkpoint: Place, source: int = 0, *, up_to: int | None = None) 
     files = [folder / f"{newest}.compact"] if compacts else []
     seen: dict[str, SeenFile] = {}
     for file in [*files, *(folder / str(number) for number in later)]:
-        for line in _lines(file)[1:]:
+        lines = _lines(file)
+        if not lines or not lines[0].startswith("v"):
+            raise CheckpointUnreadable(
+                "An entry of the file source's log does not begin with its version.",
+                where=file,
+                remedy=_REMEDY,
+            )
+        for line in lines[1:]:
             entry = _seen_file(_parse(line, file), file)
             if up_to is None or entry.batch_id <= up_to:
                 seen[entry.path] = entry

@@ -12,7 +12,8 @@ from typing import Any
 from headwater.contract.printing import print_json
 from headwater.errors import UpdateInProgress
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.leases.lease import holder_of, is_held
+from headwater.leases.holder import holder_of
+from headwater.leases.lease import is_held
 from headwater.leases.stop_request import request_stop
 
 _LOOK_SECONDS = 0.2

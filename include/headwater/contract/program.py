@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from headwater.contract.failure_report import run_and_report
 from headwater.graph.pipeline_project import PipelineProject, open_project
-from headwater.storage.access import wait_for_servers
+from headwater.storage.retries import wait_for_servers
 
 
 class ProjectArguments(Protocol):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from headwater.definitions.spec_model import Strict
+from headwater.storage.access import is_server
 
 _REGION = r"^[A-Za-z0-9-]{1,64}$"
 
@@ -29,13 +29,9 @@ class ObjectStoreSpec(Strict):
     def _an_address(cls, endpoint: str | None) -> str | None:
         if endpoint is None:
             return None
-        parts = urlsplit(endpoint)
-        if (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or re.search(r"[\s\x00-\x1f]", endpoint)
-        ):
+        if not is_server(endpoint):
             raise ValueError("write https://host or https://host:port")
+        parts = urlsplit(endpoint)
         if parts.username or parts.password:
             raise ValueError("credentials have no place in this file; the store's default chain finds them")
         if parts.path.strip("/") or parts.query or parts.fragment:

@@ -20,7 +20,7 @@ def log_folder(table: Place) -> Place:
 
 def commit_file(table: Place, version: int) -> Place:
     """The file of a commit, whether it is there or not."""
-    return log_folder(table) / f"{version:020d}.json"
+    return table.joinpath("_delta_log", f"{version:020d}.json")
 
 
 def is_commit(name: str) -> bool:
@@ -80,6 +80,12 @@ def commit_seconds(info: Mapping[str, Any], file: Place) -> float:
     return float(millis) / 1000 if millis else file.stat().st_mtime
 
 
+def written_at(info: Mapping[str, Any]) -> int | None:
+    """When a commit was made, as it says itself (milliseconds since 1970); None where it does not."""
+    millis = info.get("inCommitTimestamp") or info.get("timestamp")
+    return millis if isinstance(millis, int) else None
+
+
 def data_files(actions: Iterable[Mapping[str, Any]], kind: str) -> list[Action]:
     """The ``add`` or ``remove`` actions that change rows; those of optimize only move them."""
     return [action[kind] for action in actions if kind in action and action[kind].get("dataChange", True)]
@@ -118,3 +124,11 @@ def commit_head(file: Place) -> CommitHead:
             action = json.loads(line)["txn"]
             transactions[str(action["appId"])] = int(action["version"])
     return CommitHead(info, transactions)
+
+
+def commit_written(table: Place, version: int) -> int | None:
+    """As ``written_at``, of a version; None as well where its commit is gone."""
+    try:
+        return written_at(commit_head(commit_file(table, version)).info)
+    except (OSError, ValueError):
+        return None

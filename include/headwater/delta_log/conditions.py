@@ -34,5 +34,8 @@ def words_of(error: Exception) -> str:
 def log_unreadable(error: Exception, table: Place) -> SourceUnreachable:
     """The error for a table whose log delta-rs does not open."""
     return catalog_managed(error, table) or SourceUnreachable(
-        f"The log of the Delta table can't be read: {words_of(error)}", where=table
+        f"The log of the Delta table can't be read: {words_of(error)}",
+        where=table,
+        remedy="Nothing was changed. Where a flow of the pipeline fills the table, `headwater checkpoints diagnose PIPELINE_DIR` names the "
+        "file that is damaged, if one is.",
     )

@@ -1,6 +1,6 @@
 """What a table's own log says: whether there is a table, and which flows wrote to it. It outlives a lost checkpoint.
 
-Decision 0141.
+Decision 0141, decision 0221.
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headwater.delta_log.commits import CommitHead, commit_file, commit_head, commit_versions
+from headwater.delta_log.commits import (
+    CommitHead,
+    commit_fault,
+    commit_file,
+    commit_head,
+    commit_versions,
+    is_commit,
+    log_folder,
+)
 from headwater.delta_log.conditions import log_unreadable
 from headwater.errors import SourceUnreachable
-from headwater.storage.delta_tables import table_log
+from headwater.storage.delta_tables import log_file, table_log
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -33,6 +42,34 @@ def missing_versions(table: Place) -> list[int]:
     """Versions that are missing between others in a table's log; what retention takes at its beginning is not a hole."""
     there = commit_versions(table)
     return sorted(set(range(there[0], there[-1])) - set(there)) if there else []
+
+
+def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
+    """A commit that was not written to its end, and what is wrong with it; None where none is found.
+
+    Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
+
+    Args:
+        table: the table's folder.
+        readable: whether the table can be opened; where it can't, all commits are looked at that are in no checkpoint.
+        since: the version before which commits do not matter to who asks.
+    """
+    log = log_folder(table)
+    if isinstance(log, ObjectPath):
+        sizes = {name: listed.size for name, listed in log.listed().items()}
+    else:
+        sizes = {path.name: path.stat().st_size for path in log.iterdir()} if log.is_dir() else {}
+    kept = max((name[:20] for name in sizes if ".checkpoint" in name and name[:20].isdigit()), default="")
+    commits = sorted(name for name in sizes if is_commit(name) and int(name[:20]) >= since)
+    later = [name for name in commits if name[:20] > kept]
+    empty = next((name for name in later if not sizes[name]), None)
+    if empty is not None:
+        return log / empty, "the file is empty"
+    for name in commits[-1:] if readable else [*later, *commits[-1:]]:
+        fault = commit_fault(log_file(log / name))
+        if fault is not None:
+            return log / name, fault
+    return None
 
 
 @dataclass(frozen=True)
@@ -195,5 +232,6 @@ def last_pipeline(table: Place) -> str | None:
 
 def _heads(table: Place, versions: Iterable[int]) -> Iterator[tuple[int, CommitHead]]:
     for version in versions:
-        with suppress(FileNotFoundError):  # Delta cleans old commits away while others read
+        # Delta cleans old commits away while others read. What a damaged one said is not known: the checks before a start name it.
+        with suppress(FileNotFoundError, ValueError):
             yield version, commit_head(commit_file(table, version))

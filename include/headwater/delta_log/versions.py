@@ -1,10 +1,16 @@
-"""Heads and commits of Delta tables, read from the table's log."""
+"""Heads and commits of Delta tables, read from the table's log.
+
+Decision 0217.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import (
@@ -14,15 +20,21 @@ from headwater.delta_log.commits import (
     data_files,
     log_folder,
     read_actions,
+    written_at,
 )
 from headwater.delta_log.conditions import log_unreadable
+from headwater.delta_log.heads import LogHead, log_head
 from headwater.delta_log.listed_files import listed_files
 from headwater.errors import SourceUnreachable
-from headwater.storage.delta_tables import delta_table, table_log
+from headwater.storage.delta_tables import delta_table, log_here, table_log
 from headwater.storage.place import Place
 
 # The search for the last change of data ends this many commits back from the head: it would cost more than it is worth.
 _MAX_STEPS_BACK = 1000
+# Commits of few files: a look that comes again and again would read and parse each unread one every time.
+_REMEMBERED_BYTES = 16 * 1024
+_MOST_REMEMBERED = 20_000
+_FIRST_NUMBER = re.compile(r'\{"numRecords":(\d+)[,}]')
 
 
 @dataclass(frozen=True)
@@ -43,13 +55,17 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a version did. ``timestamp``: seconds since 1970. Files that only moved rows (optimize) are left out."""
+    """What a version did. Files that only moved rows (optimize) are left out.
+
+    ``timestamp``: seconds since 1970; ``written``: the commit's own word for it in milliseconds, None where it has none.
+    """
 
     version: int
     timestamp: float
     added: tuple[AddedFile, ...]
     removes_data: bool
     changes_metadata: bool
+    written: int | None = None
 
     @property
     def changes_data(self) -> bool:
@@ -59,6 +75,13 @@ class Commit:
 
 def table_head(table: Place) -> TableHead | None:
     """The head of the table at ``table``, None where there is none; raises SourceUnreachable if it is damaged."""
+    log = log_here(table)
+    head = log_head(log, lambda: _opened_head(table)) if log is not None else _opened_head(table)
+    return None if head is None else TableHead(head.table_id, head.version)
+
+
+def _opened_head(table: Place) -> LogHead | None:
+    """As ``table_head``, by delta-rs."""
     try:
         if not log_folder(table).is_dir():
             return None
@@ -72,7 +95,9 @@ def table_head(table: Place) -> TableHead | None:
         return None
     except (DeltaError, OSError) as error:
         raise log_unreadable(error, table) from None
-    return TableHead(str(opened.metadata().id), opened.version())
+    protocol = opened.protocol()
+    needs = {"minReaderVersion": protocol.min_reader_version, "readerFeatures": protocol.reader_features}
+    return LogHead(str(opened.metadata().id), opened.version(), needs)
 
 
 def read_commit(table: Place, version: int) -> Commit | None:
@@ -83,15 +108,31 @@ def read_commit(table: Place, version: int) -> Commit | None:
     """
     file = commit_file(table, version)
     try:
-        actions = read_actions(file)
-        seconds = commit_seconds(commit_info(actions), file)
-        added = tuple(map(_added, data_files(actions, "add")))
+        if isinstance(file, Path):
+            state = file.stat()
+            if state.st_size <= _REMEMBERED_BYTES:
+                return _remembered_commit(file, version, (state.st_ino, state.st_size, state.st_mtime_ns))
+        return _commit(file, version)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SourceUnreachable(f"The commit can't be read: {error}", where=file) from None
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _remembered_commit(file: Path, version: int, _: tuple[int, int, int]) -> Commit:
+    """As ``_commit``; a commit is read once in a process, as long as its file is the same by number, size and time of change."""
+    return _commit(file, version)
+
+
+def _commit(file: Place, version: int) -> Commit:
+    actions = read_actions(file)
+    added = tuple([_added(action) for action in data_files(actions, "add")])
     removes = bool(data_files(actions, "remove"))
-    return Commit(version, seconds, added, removes, any("metaData" in action for action in actions))
+    info = commit_info(actions)
+    seconds, written = commit_seconds(info, file), written_at(info)
+    metadata = any("metaData" in action for action in actions)
+    return Commit(version, seconds, added, removes, metadata, written)
 
 
 def last_change(table: Place, head: int, *, metadata_too: bool = False) -> Commit | None:
@@ -138,6 +179,15 @@ def _backwards(table: Place, head: int) -> Iterator[Commit]:
 
 
 def _added(action: dict[str, Any]) -> AddedFile:
-    stats = action.get("stats")
-    records = json.loads(stats).get("numRecords") if stats else None
-    return AddedFile(int(action.get("size", 0)), records)
+    return AddedFile(int(action.get("size", 0)), _records(action.get("stats")))
+
+
+def _records(stats: str | None) -> int | None:
+    """The number of rows that a file's statistics name; all writers name it first, and what follows may be long."""
+    if not stats:
+        return None
+    first = _FIRST_NUMBER.match(stats)
+    if first is not None:
+        return int(first[1])
+    records: int | None = json.loads(stats).get("numRecords")
+    return records

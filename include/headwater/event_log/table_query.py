@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.conditions import words_of
+from headwater.delta_log.table_history import damaged_commit
 from headwater.event_log.conditions import EventLogUnreadable
 from headwater.event_log.event import Origin, event_table
 from headwater.storage.delta_tables import small_table
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_url
 
 _COLUMNS = (
     *("id", "sequence", "origin", "timestamp", "message", "level"),
@@ -32,6 +35,7 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
 
     try:
         source = small_table(table)
+        _refuse_damaged(source, table)
         answer = QueryBuilder().register("events", source).execute(_in_todays_columns(source, sql)).read_all()
     except TableNotFoundError:
         return []
@@ -44,6 +48,23 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
         raise _unreadable(error, table) from error
     rows: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return rows
+
+
+def _refuse_damaged(source: Any, table: Place) -> None:
+    """An empty commit reads as one without records; the log that was opened lies on a disk, as it is or as a copy."""
+    if is_url(source.table_uri):
+        return
+    try:
+        damaged = damaged_commit(Path(unquote(urlparse(source.table_uri).path)))
+    except FileNotFoundError:  # cleaned away meanwhile
+        return
+    if damaged is not None:
+        raise EventLogUnreadable(
+            f"A commit of the event log, version {int(damaged[0].stem)}, is damaged: {damaged[1]}. Its records are missing.",
+            where=table / "_delta_log" / damaged[0].name,
+            remedy="Restore the file from a backup. If there is none, move the folder of the log aside: the next update begins another one. "
+            "Nothing was changed.",
+        )
 
 
 def _unreadable(error: Exception, table: Place) -> EventLogUnreadable:

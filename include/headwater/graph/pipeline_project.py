@@ -23,7 +23,9 @@ from headwater.graph.run_parameters import RunParameters, given_values
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
 from headwater.graph.spec_secrets import note_secrets
 from headwater.leases.conditional_store import StoredObject
-from headwater.leases.lease import Holder, Lease, update_lease
+from headwater.leases.file_lease import update_lease
+from headwater.leases.holder import Holder
+from headwater.leases.lease import Lease
 from headwater.leases.storage_lease import storage_lease
 from headwater.leases.store_lease import lock_identity, store_lease
 from headwater.runtime.conditions import UnsupportedStore
@@ -32,7 +34,7 @@ from headwater.runtime.object_store import scheme_of, scheme_of_root, session_co
 from headwater.storage import azure
 from headwater.storage.access import Login, ObjectStore, object_store
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place, is_url, place_of
+from headwater.storage.place import S3_SPELLINGS, Place, is_url, place_of, refuse_escapes, without_login
 
 # Keys of the spec that no row depends on.
 _NOT_DATA = (
@@ -345,7 +347,9 @@ def _root(chosen: str | Place, reached: Callable[[str], ObjectStore]) -> Place:
         return chosen
     if not is_url(str(chosen)):
         return _folder(chosen)
-    return place_of(str(chosen), store=reached(scheme_of_root(str(chosen))))
+    root = place_of(str(chosen), store=reached(scheme_of_root(str(chosen))))
+    refuse_escapes(root)
+    return root
 
 
 def _folder(chosen: str | Path) -> Path:
@@ -386,9 +390,10 @@ def local_path(value: str | Path) -> Path:
         ) from None
     if url.scheme == "file":
         return Path(unquote(url.path))
-    if url.scheme and "://" in text:
-        raise UsageError(
-            f"{text!r} is not a local folder.",
-            remedy="Give a path, or s3://bucket/folder (abfss://container@account.dfs.core.windows.net/folder) for storage and warehouse.",
-        )
+    # With one slash it would be a folder beside the working directory, named like a scheme.
+    if url.scheme and ("://" in text or url.scheme in S3_SPELLINGS):
+        remedy = "Give a path, or s3://bucket/folder (abfss://container@account.dfs.core.windows.net/folder) for storage and warehouse."
+        if url.scheme in S3_SPELLINGS:
+            remedy = "Write s3://bucket/folder: S3 has this one spelling here."
+        raise UsageError(f"{without_login(text)!r} is not a local folder.", remedy=remedy)
     return Path(text)

@@ -1,6 +1,6 @@
 """What a refresh says of itself in its own commit, and reading the newest one back: the view's log is the truth.
 
-Decision 0164.
+Decisions 0164, 0220.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from headwater.delta_log.commits import (
     commit_file,
     commit_head,
     commit_versions,
+    commit_written,
     data_files,
     read_actions,
 )
@@ -28,10 +29,25 @@ KEY = "refresh"
 
 @dataclass(frozen=True)
 class SourceState:
-    """Where a source stood: which table it was (by Delta's id), at which version."""
+    """Where a source stood: which table it was (by Delta's id), at which version.
+
+    ``written``: when that version was made, by its writer's clock in milliseconds; None where that is not known. A table that was
+    brought back from a copy has its id, and other commits under the numbers that come next.
+    """
 
     table_id: str
     version: int
+    written: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the commit has it."""
+        body = {"id": self.table_id, "version": self.version}
+        return body if self.written is None else {**body, "written": self.written}
+
+    def is_of_another_history(self, table: Place) -> bool:
+        """Whether the table now has another commit under this version's number; False as well where that can't be known."""
+        now = commit_written(table, self.version) if self.written is not None else None
+        return now is not None and now != self.written
 
 
 @dataclass(frozen=True)
@@ -61,9 +77,7 @@ class RefreshRecord:
             "technique": self.technique,
             "fingerprint": self.fingerprint,
             "settings": dict(self.settings),
-            "sources": None
-            if sources is None
-            else {key: {"id": state.table_id, "version": state.version} for key, state in sources.items()},
+            "sources": None if sources is None else {key: state.as_dict() for key, state in sources.items()},
             "others": dict(self.others),
         }
 
@@ -86,7 +100,7 @@ def read_record(metadata: Mapping[str, Any]) -> RefreshRecord | Issue:
             None
             if sources is None
             else {
-                str(key): SourceState(str(state["id"]), int(state["version"]))
+                str(key): SourceState(str(state["id"]), int(state["version"]), state.get("written"))
                 for key, state in sources.items()
             },
             {str(key): str(value) for key, value in body["others"].items()},
@@ -95,38 +109,46 @@ def read_record(metadata: Mapping[str, Any]) -> RefreshRecord | Issue:
         return Issue(IssueType.CHANGE_SET_MISSING, "the last refresh's record can't be read")
 
 
-def newest_update(table: Place, pipeline: str, flow: str) -> str | None:
-    """Which update made the newest refresh of a view, None where its log does not say."""
-    for version in reversed(commit_versions(table)):
-        try:
-            head = commit_head(commit_file(table, version))
-        except (OSError, ValueError):
-            return None
-        if head.metadata.get("pipeline") == pipeline and head.metadata.get("flow") == flow:
-            update = head.metadata.get("update")
-            return str(update) if update is not None else None
-    return None
+@dataclass(frozen=True)
+class ViewLog:
+    """What a view's log says of its rows.
+
+    Args:
+        foreign: the version of a commit that changed them after the view's own newest refresh; None where there is none.
+        update: which update made that refresh; None where the log does not say.
+    """
+
+    foreign: int | None = None
+    update: str | None = None
+
+    def stands_at(self, refresh: Mapping[str, Any]) -> bool:
+        """Whether the rows are those of the refresh that the flow's state knows as the last one: a copy may have been brought back."""
+        return self.foreign is None and refresh.get("update", self.update) == self.update
 
 
-def foreign_change(table: Place, pipeline: str, flow: str) -> int | None:
-    """The version of a commit that changed a view's rows after its own flow's newest one; None where there is none.
+def view_log(table: Place, pipeline: str, flow: str) -> ViewLog:
+    """Read a view's log back to its own newest refresh.
 
     A table whose whole log has no commit of the flow was written by something else from the beginning: that is no change.
     """
     versions = commit_versions(table)
     foreign: int | None = None
+    own = False
     for version in reversed(versions):
         file = commit_file(table, version)
         try:
             metadata = commit_head(file).metadata
             if metadata.get("pipeline") == pipeline and metadata.get("flow") == flow:
-                return foreign
-            actions = read_actions(file) if foreign is None else []
+                own = True
+                if "update" in metadata:
+                    return ViewLog(foreign, str(metadata["update"]))
+                continue  # rows that were replayed for the view
+            actions = [] if own or foreign is not None else read_actions(file)
         except (OSError, ValueError):
-            return foreign
+            return ViewLog(foreign)
         if data_files(actions, "add") or data_files(actions, "remove"):
             foreign = version
-    return foreign if versions and versions[0] > 0 else None
+    return ViewLog(foreign if own or (versions and versions[0] > 0) else None)
 
 
 def last_record(table: Place, pipeline: str, flow: str) -> RefreshRecord | Issue:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from headwater.errors import LeaseUnreachable
-from headwater.leases.lease import holder_of
+from headwater.leases.holder import holder_of
 from headwater.storage.atomic import change_text, create_text, read_tagged, store_time
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.object_path import ObjectPath

@@ -12,7 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from headwater.leases.conditional_store import StoredObject
-from headwater.leases.lease import Holder, holder_of, update_lease
+from headwater.leases.file_lease import update_lease
+from headwater.leases.holder import Holder, holder_of
 from headwater.leases.store_lease import LIFETIME, StoreLease, lock_identity, store_lease
 from headwater.runtime.cache import cache_root
 from headwater.storage.atomic import refuse_without_conditions

@@ -20,7 +20,7 @@ from typing import Any
 
 from headwater.errors import LeaseLost, LeaseUnreachable
 from headwater.leases.conditional_store import ConditionalStore, StoredText
-from headwater.leases.lease import Holder, holder_of, in_progress
+from headwater.leases.holder import Holder, holder_of, in_progress
 from headwater.storage.conditions import StoreRefused
 
 LIFETIME = timedelta(seconds=60)

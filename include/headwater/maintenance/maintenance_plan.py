@@ -67,7 +67,9 @@ def look(all_chores: Sequence[Chore]) -> MaintenancePlan:
         try:
             finding = chore.look()
         except Exception as error:
-            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {quoted(error)}")
+            # delta-rs adds the frames of its own code, line by line.
+            reason = quoted(error).partition("\n")[0].rstrip()
+            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {reason}")
         if isinstance(finding, Step):
             steps.append(finding)
         elif finding is not None:

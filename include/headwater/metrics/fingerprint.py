@@ -33,7 +33,8 @@ def source_fingerprint(
     """What the source is at now; None where that can't be known.
 
     Take it before the source is read: what arrives meanwhile is then read again, never missed.
-    Delta: ``<table id>@<version>`` of the last commit that changed rows or schema. Files: a digest of the listing.
+    Delta: ``<table id>@<version>~<milliseconds>`` of the last commit that changed rows or schema, the time where the commit says it: a
+    table that was brought back from a copy has other commits under the same numbers (decision 0220). Files: a digest of the listing.
     ``store``: how S3 is reached, for files there.
     """
     table = source_table(source, warehouse)
@@ -55,7 +56,7 @@ def source_fingerprint(
 
 def fingerprint_version(fingerprint: str, table_id: str) -> int | None:
     """The version in a table's fingerprint, None where it is of another table or another kind."""
-    identity, _, version = fingerprint.rpartition("@")
+    identity, _, version = fingerprint.partition("~")[0].rpartition("@")
     return int(version) if identity == table_id and version.isdigit() else None
 
 
@@ -64,4 +65,7 @@ def _table_fingerprint(table: Place) -> str | None:
     if head is None:
         return None
     changed = last_change(table, head.version, metadata_too=True)
-    return f"{head.table_id}@{changed.version if changed else head.version}"
+    if changed is None:
+        return f"{head.table_id}@{head.version}"
+    when = "" if changed.written is None else f"~{changed.written}"
+    return f"{head.table_id}@{changed.version}{when}"

@@ -32,7 +32,7 @@ from headwater.preflight.sink_checks import (
     batches_are_forgotten,
     checkpoint_was_lost,
     checkpoint_was_rewound,
-    newest_commit_is_damaged,
+    commit_is_damaged,
     query_id_was_changed,
     table_log_has_a_hole,
     table_was_dropped,
@@ -52,7 +52,7 @@ Check = Callable[[FlowStart], Iterator[Damage]]
 # In this order: first what makes all other checks meaningless. New checks are added here.
 CHECKS: tuple[Check, ...] = (
     table_log_has_a_hole,
-    newest_commit_is_damaged,
+    commit_is_damaged,
     role_was_changed,
     table_was_dropped,
     table_was_recreated,
@@ -87,14 +87,14 @@ CHECKS: tuple[Check, ...] = (
 # A flow that runs once has no checkpoint of Spark's.
 CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     table_log_has_a_hole,
-    newest_commit_is_damaged,
+    commit_is_damaged,
     role_was_changed,
     table_was_dropped,
     table_was_recreated,
     batches_are_forgotten,
 )
 # The query of a view has no position.
-CHECKS_OF_VIEWS: tuple[Check, ...] = (newest_commit_is_damaged, role_was_changed)
+CHECKS_OF_VIEWS: tuple[Check, ...] = (commit_is_damaged, role_was_changed)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:

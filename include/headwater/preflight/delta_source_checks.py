@@ -6,8 +6,6 @@ Decision 0098.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,89 +13,29 @@ from headwater.checkpoints.conditions import (
     ChangeFeedMissing,
     SourceFilesGone,
     SourceGone,
-    SourceLogCut,
-    SourceLogHole,
     SourceReplaced,
     SourceRowsChanged,
 )
 from headwater.checkpoints.offsets import read_offsets
-from headwater.delta_log.commits import (
-    commit_file,
-    commit_info,
-    commit_versions,
-    data_files,
-    log_folder,
-    read_actions,
-)
-from headwater.delta_log.table_history import missing_versions, table_exists, table_id
+from headwater.delta_log.commits import Action, commit_info, data_files
+from headwater.delta_log.table_history import table_exists, table_id
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.delta_source_log import (
+    MOST_COMMITS,
+    CommitDamaged,
+    Unread,
+    commit_damage,
+    log_is_broken,
+    log_is_cut,
+    source_commit_is_damaged,
+)
 from headwater.preflight.flow_start import FlowStart, StreamSource
 from headwater.preflight.source_checks import last_offsets, offset_of
-from headwater.storage.place import Place
 
 # Checking more files than this would hold up the start; the oldest are the first to go.
 _MOST_FILES = 1000
-_MOST_COMMITS = 200
-_MOST_BYTES = 4_000_000
 _FROM_THE_START = (Repair.NEW_EPOCH, Repair.FULL_REFRESH)
-
-
-@dataclass(frozen=True)
-class _Unread:
-    """What a stream has yet to read: the table's log, and the position in it.
-
-    ``again``: the version from which Spark plans the last batch again at each start; None where it does not.
-    """
-
-    source: StreamSource
-    table: Place
-    offset: Mapping[str, Any]
-    again: int | None = None
-
-    @property
-    def version(self) -> int:
-        return int(self.offset["reservoirVersion"])
-
-    @property
-    def first_read(self) -> bool:
-        """Whether the first snapshot is still being read."""
-        return bool(self.offset.get("isStartingVersion"))
-
-    @cached_property
-    def names(self) -> list[str]:
-        return [path.name for path in log_folder(self.table).iterdir()]
-
-    @cached_property
-    def commits(self) -> list[int]:
-        return commit_versions(self.table)
-
-    @cached_property
-    def checkpoints(self) -> list[int]:
-        return sorted({int(n[:20]) for n in self.names if n[:20].isdigit() and ".checkpoint" in n})
-
-    def commits_ahead(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """The commits that are to be read, of those that are there; bounded, so that a start is not held up."""
-        first = self.version + (1 if self.first_read else 0)
-        size = 0
-        for version in [number for number in self.commits if number >= first][:_MOST_COMMITS]:
-            size += commit_file(self.table, version).stat().st_size
-            if size > _MOST_BYTES:
-                return
-            yield version, self.actions(version)
-
-    def actions(self, version: int) -> list[dict[str, Any]]:
-        return read_actions(commit_file(self.table, version))
-
-    @property
-    def reads_changes(self) -> bool:
-        """Whether the stream asks for the change feed."""
-        return self.source.on("readChangeFeed") or self.source.on("readChangeData")
-
-    @property
-    def skip(self) -> int:
-        """How many files of the first version were read."""
-        return max(0, int(self.offset.get("index", -1)) + 1)
 
 
 def table_is_gone(start: FlowStart) -> Iterator[Damage]:
@@ -121,12 +59,17 @@ def delta_sources(start: FlowStart) -> Iterator[Damage]:
     """All findings in the logs of the Delta tables that a stream reads."""
     offsets = last_offsets(start)
     for index, source in enumerate(start.sources or ()):
-        if source.table is None or offsets is None or not table_exists(source.table):
+        if source.table is None or not table_exists(source.table):
             continue
-        offset = offset_of(start, offsets, index)
-        if isinstance(offset, dict) and "reservoirVersion" in offset:
-            again = _planned_again(start, index, offset)
-            yield from _of_table(start, _Unread(source, source.table, offset, again))
+        offset = None if offsets is None else offset_of(start, offsets, index)
+        if not isinstance(offset, dict) or "reservoirVersion" not in offset:
+            yield from source_commit_is_damaged(source, source.table)
+            continue
+        again = _planned_again(start, index, offset)
+        try:
+            yield from _of_table(start, Unread(source, source.table, offset, again))
+        except CommitDamaged as damaged:
+            yield commit_damage(source.name or source.table.name, source.table, *damaged.args)
 
 
 def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> int | None:
@@ -143,16 +86,21 @@ def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> i
     return max(0, int(offset["reservoirVersion"]) - 1)
 
 
-def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    broken = list(_log_is_broken(unread))
+def _of_table(start: FlowStart, unread: Unread) -> Iterator[Damage]:
+    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
+    broken = list(log_is_broken(unread))
+    if not broken and unread.commits and unread.version <= unread.commits[-1]:
+        since = 0 if unread.first_read else unread.version
+        broken = list(
+            source_commit_is_damaged(unread.source, unread.table, readable=now is not None, since=since)
+        )
     if broken:
         yield from broken
         return
-    recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     if recorded is not None and now is not None and recorded != now:
         yield Damage(
             SourceReplaced(
-                f"The table {_name(unread)!r} was recreated since {start.flow!r} last read it.",
+                f"The table {unread.name!r} was recreated since {start.flow!r} last read it.",
                 where=unread.table,
                 remedy=f"Read the new table from its beginning, and keep the rows: {start.command('new-epoch')} --from-start; "
                 f"or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
@@ -162,53 +110,14 @@ def _of_table(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         )
         return
     if unread.version <= unread.commits[-1]:
-        yield from _log_is_cut(start, unread)
+        yield from log_is_cut(start, unread)
         if not unread.reads_changes:
             yield from _changed_or_missing(start, unread)
     if unread.reads_changes:
         yield from _without_feed(start, unread)
 
 
-def _log_is_broken(unread: _Unread) -> Iterator[Damage]:
-    holes = missing_versions(unread.table)
-    if holes:
-        yield Damage(
-            SourceLogHole(
-                f"The log of the table {_name(unread)!r} has a hole: version {holes[0]} is missing, and later ones are there.",
-                where=unread.table / "_delta_log",
-                remedy="Restore the file from a backup. Nothing can write to the table until then.",
-            ),
-            (
-                f"missing versions: {holes[:10]}",
-                f"versions there: {unread.commits[0]} to {unread.commits[-1]}",
-            ),
-            _FROM_THE_START,
-        )
-
-
-def _log_is_cut(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
-    first = unread.commits[0]
-    if unread.first_read:
-        base = max((v for v in unread.checkpoints if v <= unread.version), default=None)
-        fine = first == 0 or (base is not None and first <= base + 1)
-    else:
-        fine = first <= unread.version
-    if fine:
-        return
-    lost = f"versions {unread.version} to {first - 1}"
-    yield Damage(
-        SourceLogCut(
-            f"{start.flow!r} has not read {lost} of the table {_name(unread)!r}, and they have left its log.",
-            where=unread.table / "_delta_log",
-            remedy=f"Refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}; or go on without them: "
-            f"{start.command('new-epoch')} --from-version {first}. failOnDataLoss does not help here.",
-        ),
-        (f"position: version {unread.version}", f"oldest version in the log: {first}"),
-        (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
-    )
-
-
-def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+def _without_feed(start: FlowStart, unread: Unread) -> Iterator[Damage]:
     feed: bool | None = None
     rows_ahead = False
     for version, actions in unread.commits_ahead():
@@ -227,7 +136,7 @@ def _without_feed(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
         yield _no_beginning(start, unread, unread.version)
 
 
-def _changed_or_missing(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
+def _changed_or_missing(start: FlowStart, unread: Unread) -> Iterator[Damage]:
     missing: list[str] = []
     looked = 0
     for version, actions in unread.commits_ahead():
@@ -245,7 +154,7 @@ def _changed_or_missing(start: FlowStart, unread: _Unread) -> Iterator[Damage]:
     if missing:
         yield Damage(
             SourceFilesGone(
-                f"Files of the table {_name(unread)!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
+                f"Files of the table {unread.name!r} with rows that {start.flow!r} has not read are gone: vacuumed, or deleted.",
                 where=unread.table,
                 remedy=f"Restore the files; or refill the table: headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
@@ -260,11 +169,11 @@ def _refused(source: StreamSource, *, adds: bool) -> bool:
     return adds or not source.on("ignoreDeletes")
 
 
-def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict[str, Any]]) -> Damage:
+def _changed(start: FlowStart, unread: Unread, version: int, actions: list[Action]) -> Damage:
     info = commit_info(actions)
     return Damage(
         SourceRowsChanged(
-            f"Version {version} of the table {_name(unread)!r} changed or deleted rows ({info.get('operation', 'unknown')}), "
+            f"Version {version} of the table {unread.name!r} changed or deleted rows ({info.get('operation', 'unknown')}), "
             f"and {start.flow!r} only takes new ones.",
             where=unread.table,
             remedy='Read the table\'s changes (.option("readChangeFeed", "true")), leave such commits out '
@@ -275,16 +184,16 @@ def _changed(start: FlowStart, unread: _Unread, version: int, actions: list[dict
     )
 
 
-def _feed_at(unread: _Unread, version: int) -> bool:
+def _feed_at(unread: Unread, version: int) -> bool:
     """Whether changes were recorded at a version: by the newest setting in the log, as far back as it reaches."""
-    for number in reversed([v for v in unread.commits if v <= version][-_MOST_COMMITS:]):
+    for number in reversed([v for v in unread.commits if v <= version][-MOST_COMMITS:]):
         setting = _feed_setting(unread.actions(number))
         if setting is not None:
             return setting
     return True  # it can't be known
 
 
-def _feed_setting(actions: list[dict[str, Any]]) -> bool | None:
+def _feed_setting(actions: list[Action]) -> bool | None:
     """What a commit sets of the change feed, None where it sets nothing."""
     for action in actions:
         if "metaData" in action:
@@ -293,10 +202,10 @@ def _feed_setting(actions: list[dict[str, Any]]) -> bool | None:
     return None
 
 
-def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
+def _no_feed(start: FlowStart, unread: Unread, version: int) -> Damage:
     return Damage(
         ChangeFeedMissing(
-            f"{start.flow!r} reads the changes of the table {_name(unread)!r}, and version {version} recorded none.",
+            f"{start.flow!r} reads the changes of the table {unread.name!r}, and version {version} recorded none.",
             where=unread.table,
             remedy="Set the table's property delta.enableChangeDataFeed to true, and refill the reader: "
             f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
@@ -309,7 +218,7 @@ def _no_feed(start: FlowStart, unread: _Unread, version: int) -> Damage:
     )
 
 
-def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
+def _no_beginning(start: FlowStart, unread: Unread, version: int) -> Damage:
     head = unread.commits[-1]
     # What lies between has no rows.
     there = next((v for v in range(unread.version, head + 1) if _feed_at(unread, v)), None)
@@ -319,7 +228,7 @@ def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
     first = "" if on else "Set the table's property delta.enableChangeDataFeed to true. "
     return Damage(
         ChangeFeedMissing(
-            f"{start.flow!r} reads the changes of the table {_name(unread)!r}, whose change feed was off at version {version}: "
+            f"{start.flow!r} reads the changes of the table {unread.name!r}, whose change feed was off at version {version}: "
             f"Spark {how}, and Delta refuses.",
             where=unread.table,
             remedy=f"{first}A new epoch loses and doubles nothing: {start.command('new-epoch')} --from-version {begins}; "
@@ -331,7 +240,3 @@ def _no_beginning(start: FlowStart, unread: _Unread, version: int) -> Damage:
         ),
         (Repair.NEW_EPOCH, Repair.FULL_REFRESH),
     )
-
-
-def _name(unread: _Unread) -> str:
-    return unread.source.name or unread.table.name

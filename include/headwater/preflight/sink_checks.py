@@ -16,9 +16,9 @@ from headwater.checkpoints.conditions import (
     TransactionsExpire,
 )
 from headwater.checkpoints.offsets import query_id
-from headwater.delta_log.commits import commit_fault, commit_file, newest_version
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
+    damaged_commit,
     epochs_written,
     head_version,
     missing_versions,
@@ -29,7 +29,6 @@ from headwater.errors import CheckpointUnreadable
 from headwater.files.atomic_files import write_atomically
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.storage.object_path import ObjectPath
 
 
 def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
@@ -48,30 +47,26 @@ def table_log_has_a_hole(start: FlowStart) -> Iterator[Damage]:
         )
 
 
-def newest_commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
-    """A disk that lost power leaves a file empty or cut: Delta reads an empty commit as one without rows.
-
-    On an object store a commit is there as a whole or not at all.
-    """
-    if start.table is None or isinstance(start.table, ObjectPath):
+def commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
+    """A disk that lost power leaves a file empty or cut, and so may whoever copies objects: Delta reads an empty commit as one without rows."""
+    if start.table is None:
         return
-    newest = newest_version(start.table)
-    if newest is None:
-        return
-    file = commit_file(start.table, newest)
     try:
-        fault = commit_fault(file)
-    except FileNotFoundError:  # cleaned away meanwhile, after a later one
+        damaged = damaged_commit(start.table, readable=start.sink_id is not None)
+    except FileNotFoundError:  # cleaned away meanwhile, after later ones
         return
-    if fault is not None:
+    if damaged is not None:
+        file, fault = damaged
+        version = int(file.stem)
         yield Damage(
             TableLogDamaged(
-                f"The newest commit of {start.place}, version {newest}, is damaged: {fault}. What it wrote may be missing.",
+                f"A commit of {start.place}, version {version}, is damaged: {fault}. What it wrote may be missing.",
                 where=file,
-                remedy=f"Restore the file from a backup. If there is none, move it away with its checksums (.{file.name}.crc, "
-                f"{file.stem}.crc): {start.show()} then says which batches the table lacks, and how they are read again.",
+                remedy="Restore the file from a backup. If there is none and it is the newest, move it away with its checksums "
+                f"(.{file.name}.crc, {file.stem}.crc): {start.show()} then says which batches the table lacks, and how they are read "
+                "again.",
             ),
-            (f"version {newest}: {fault}", f"its size: {file.stat().st_size} bytes"),
+            (f"version {version}: {fault}",),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwater.checkpoints.conditions import FileLogLost, SourceReplaced, SourcesChanged
-from headwater.checkpoints.offsets import BatchOffsets, committed_offsets, file_log_entries
+from headwater.checkpoints.offsets import BatchOffsets, committed_offsets, file_log_entries, files_seen
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_id
 from headwater.errors import CheckpointUnreadable
@@ -121,8 +121,10 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
         if not isinstance(position, dict) or "logOffset" not in position:
             continue
         folder = start.folder / "sources" / str(index)
-        absent = missing_entries(start, index, int(position["logOffset"]))
-        if absent:
+        last = int(position["logOffset"])
+        absent = missing_entries(start, index, last)
+        fault = None if absent else _fault_of_entries(start, index, last)
+        if absent or fault:
             yield Damage(
                 FileLogLost(
                     f"The list of files that {start.flow!r} has read is not complete: files would be read again, and their rows double.",
@@ -130,7 +132,7 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
                     remedy=f"Restore a snapshot: {start.command('restore')}; or take all files that are older than a point in "
                     f"time as read: {start.command('new-epoch')} --from-time TIME",
                 ),
-                (f"entries that are missing: {absent[:10]}", f"position: entry {position['logOffset']}"),
+                (fault or f"entries that are missing: {absent[:10]}", f"position: entry {last}"),
                 (Repair.RESTORE, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
             )
 
@@ -139,6 +141,23 @@ def missing_entries(start: FlowStart, index: int, last: int) -> list[int]:
     """The missing entries of a file source's log up to its position."""
     newest_compact, entries = file_log_entries(start.folder, index)
     return [number for number in range(newest_compact + 1, last + 1) if number not in entries]
+
+
+def _fault_of_entries(start: FlowStart, index: int, last: int) -> str | None:
+    """What is wrong with entries that are there: one is empty; where all is compared, one that can't be read."""
+    newest_compact, entries = file_log_entries(start.folder, index)
+    folder = start.folder / "sources" / str(index)
+    names = [*([f"{newest_compact}.compact"] if newest_compact >= 0 else [])]
+    names += [str(number) for number in sorted(entries) if newest_compact < number <= last]
+    empty = next((name for name in names if not (folder / name).stat().st_size), None)
+    if empty is not None:
+        return f"entry {empty} is empty"
+    if start.deep:
+        try:
+            files_seen(start.folder, index, up_to=last)
+        except CheckpointUnreadable as error:
+            return f"an entry can't be read: {error.what}"
+    return None
 
 
 def source_identity_name(source: StreamSource) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def build(sources: Iterable[Path], jar: Path = PACKAGED) -> None:
         ]
         _run(["javac", *options, *map(str, files)])
         packed = ["--create", "--file", str(jar), "--manifest", str(manifest), "--date", _DATE]
-        _run(["jar", *packed, "-C", str(classes), "."])
+        # Not what stands in for a class of Spark while others are compiled.
+        _run(["jar", *packed, "-C", str(classes), "headwater"])
 
 
 def _run(command: list[str]) -> None:

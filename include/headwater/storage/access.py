@@ -10,40 +10,23 @@ Decision 0184, decision 0204, decision 0212.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
-from headwater.storage import azure
+from headwater.storage import azure, retries
+from headwater.storage.conditions import StoreRefused
+from headwater.storage.retries import Tries
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
 # One spelling for each store, everywhere: Spark, delta-rs and obstore all know these.
 SCHEMES = ("s3", "gs", "abfss")
-# Longer than a server takes to start again. Pauses are drawn, and each lies between the first and a multiple of the one before it:
-# with the client's own settings, eight tries were over after two seconds.
-_SEVERAL_TIMES = {
-    "max_retries": 100,
-    "retry_timeout": timedelta(seconds=45),
-    "backoff": {
-        "init_backoff": timedelta(milliseconds=250),
-        "max_backoff": timedelta(seconds=5),
-        "base": 3,
-    },
-}
-# Whoever only looks (a page, a sensor, a command) says after some seconds that the server is away.
-_SOME_TIMES = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
-_TRIES = {"of this process": _SOME_TIMES}
-# A renewal of a lease that hangs is late: it gives up early, and the next one tries again.
-_QUICKLY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
-# Of one request.
-_TIMEOUT = timedelta(seconds=30)
-_SHORT_TIMEOUT = timedelta(seconds=5)
-
 # Gives what a login consists of, by the names of AWS's variables: ACCESS_KEY_ID and SECRET_ACCESS_KEY, both or neither,
 # SESSION_TOKEN, ENDPOINT_URL_S3 and REGION, each with AWS_ before it.
 Login: TypeAlias = Callable[[], Mapping[str, str]]
@@ -123,6 +106,9 @@ def object_store(
         environment: what the spec does not say is taken from ``AWS_ENDPOINT_URL_S3``, ``AWS_ENDPOINT_URL``, ``AWS_REGION``
             and ``AWS_DEFAULT_REGION``; of ``abfss``, the endpoint from ``AZURE_STORAGE_ENDPOINT``.
         login: looked up whenever the store is used, never before; it wins over the environment.
+
+    Raises:
+        StoreRefused: the endpoint is no URL: obstore would end the process.
     """
     if login is not None and scheme == "s3":
         return ObjectStore(scheme, later=partial(_by_login, declared, environment, login))
@@ -133,10 +119,26 @@ def object_store(
     if scheme != "s3":
         return ObjectStore(scheme, given.get("endpoint"), given.get("region"), bool(given.get("path_style")))
     endpoint = given.get("endpoint") or azure.first(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    if endpoint is not None and not is_server(endpoint):
+        raise StoreRefused(
+            "The address of the object store's server is no URL.",
+            where="AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the endpoint of the connection",
+            remedy="Write it as https://host or https://host:port (http:// where it has no TLS).",
+        )
     region = given.get("region") or azure.first(environment, "AWS_REGION", "AWS_DEFAULT_REGION")
     # Servers with an address of their own seldom have a host name for each bucket.
     path_style = given.get("path_style", endpoint is not None)
     return ObjectStore(scheme, endpoint.rstrip("/") if endpoint else None, region, bool(path_style))
+
+
+def is_server(endpoint: str) -> bool:
+    """Whether a text is the URL of a server, with its scheme and a host."""
+    try:
+        parts = urlsplit(endpoint)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname)
+        return named and (parts.port is None or parts.port > 0) and not re.search(r"[\s\x00-\x1f]", endpoint)
+    except ValueError:  # a port that is no number, half an IPv6 address
+        return False
 
 
 def _by_login(
@@ -152,37 +154,21 @@ def _by_login(
     return replace(store, keys=keys)
 
 
-def wait_for_servers() -> None:
-    """Have this process try its requests until a server has started again: it is a driver, whose work would be lost."""
-    _TRIES["of this process"] = _SEVERAL_TIMES
-    client.cache_clear()
-
-
-def waited_in_vain(reason: str) -> None:
-    """Have the other requests of this process give up soon once one was tried for so long: what is left would take minutes.
-
-    Args:
-        reason: obstore's text about the request that failed; a lease's, which gives up early by itself, says another limit.
-    """
-    if f"max_retries: {_SEVERAL_TIMES['max_retries']}," in reason:
-        _TRIES["of this process"] = _SOME_TIMES
-        client.cache_clear()
-
-
-@lru_cache(maxsize=64)
 def client(store: ObjectStore, bucket: str, *, quick: bool = False) -> Client:
     """The client for a bucket (of ``abfss``: ``container@account.dfs.core.windows.net``), one a process.
 
     ``quick``: give up after seconds, for what is tried again anyway. The first call reads the environment; none reaches the network.
     """
+    return _client(store, bucket, retries.LEASES if quick else retries.of_this_process())
+
+
+@lru_cache(maxsize=64)
+def _client(store: ObjectStore, bucket: str, tries: Tries) -> Client:
     from obstore.store import from_url
 
     options: dict[str, Any] = {
-        "client_options": {
-            "allow_http": not store.encrypted,
-            "timeout": _SHORT_TIMEOUT if quick else _TIMEOUT,
-        },
-        "retry_config": _QUICKLY if quick else _TRIES["of this process"],
+        "client_options": {"allow_http": not store.encrypted, "timeout": tries.request_timeout},
+        "retry_config": tries.config(),
     }
     if store.scheme == "s3":
         options["virtual_hosted_style_request"] = not store.path_style

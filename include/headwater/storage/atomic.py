@@ -112,9 +112,9 @@ def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, da
     """The text of an object, its tag and the time of its upload by the store's clock; None where there is none."""
     import obstore
 
-    client = place.bucket.quick_client if quick else place.bucket.client
     try:
         with store_errors(place):
+            client = place.bucket.quick_client if quick else place.bucket.client
             answer = obstore.get(client, place.key)
             meta, data = answer.meta, bytes(answer.bytes())
     except FileNotFoundError:
@@ -136,8 +136,8 @@ def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:
     """The time by the store's own clock: that of an object which is written for it, at ``place``."""
     import obstore
 
-    client = place.bucket.quick_client if quick else place.bucket.client
     with store_errors(place):
+        client = place.bucket.quick_client if quick else place.bucket.client
         obstore.put(client, place.key, b"")
         moment: datetime = obstore.head(client, place.key)["last_modified"]
     return moment
@@ -171,9 +171,9 @@ def _put(place: ObjectPath, text: str, mode: Any, *, quick: bool) -> str | None:
     import obstore
     from obstore import exceptions as o
 
-    client = place.bucket.quick_client if quick else place.bucket.client
     try:
         with store_errors(place):
+            client = place.bucket.quick_client if quick else place.bucket.client
             done = obstore.put(client, place.key, text.encode(), mode=mode, use_multipart=False)
     except (FileExistsError, FileNotFoundError, o.AlreadyExistsError, o.PreconditionError):
         return None

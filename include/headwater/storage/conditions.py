@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headwater.errors import HeadwaterError, UpdateFailed, UsageError
+from headwater.storage.retries import waited_in_vain
 
 # obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
 _DENIED = re.compile(r"status code: 40[13]\b")
@@ -80,7 +81,8 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         )
     if any(code in text for code in _NO_BUCKET):
         return _refused("The bucket is not there.", place)
-    if "169.254.169.254" in text:  # where obstore looks last: nothing else has any
+    # The address is where obstore looks last: nothing else has any. Of a key and its secret, only one may be there.
+    if "169.254.169.254" in text or "Missing SecretAccessKey" in text or "Missing AccessKeyId" in text:
         return _refused("No credentials were found.", place)
     if any(
         word in text
@@ -89,8 +91,6 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
     if _DENIED.search(text) or _reason(error) in _EXPIRED:
         return _denied(error, place)
-    from headwater.storage.access import waited_in_vain
-
     waited_in_vain(text)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",

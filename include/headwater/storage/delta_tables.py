@@ -1,25 +1,30 @@
 """Opening and appending to Delta tables by delta-rs, wherever they lie.
 
-Decision 0184.
+Decision 0184, decision 0222.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from headwater.storage.mirrors import mirrored_log, mirrored_table, remembered
+from headwater.storage.mirrors import LOG, mirrored_log, mirrored_table, remembered
 from headwater.storage.object_path import ObjectPath
-from headwater.storage.place import Place
+from headwater.storage.place import Place, refuse_escapes
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+# What stands for itself in the path of a URL.
+_PLAIN = "/-_.!~'()*:@&=+$,;"
 
 
 def delta_table(place: Place, version: int | None = None) -> DeltaTable:
     """The table at a place, at a version or its newest; raises what delta-rs raises."""
     from deltalake import DeltaTable
 
-    return DeltaTable(str(place), version=version, storage_options=delta_options(place))
+    return DeltaTable(_address(place), version=version, storage_options=delta_options(place))
 
 
 def table_log(place: Place, version: int | None = None) -> DeltaTable:
@@ -37,6 +42,22 @@ def table_log(place: Place, version: int | None = None) -> DeltaTable:
     return opened
 
 
+def log_file(file: Place) -> Place:
+    """A file of a table's log, to be read: on a store its copy on this machine, brought up to date, where one is kept.
+
+    Raises:
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
+    if not isinstance(file, ObjectPath):
+        return file
+    try:
+        folder = mirrored_log(file.parents[1])
+    except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
+        folder = None
+    copy = None if folder is None else folder / file.parent.name / file.name
+    return file if copy is None or not copy.exists() else copy
+
+
 def small_table(place: Place) -> DeltaTable:
     """The table at a place, to query: on a store, all its files are copied to this machine first."""
     if not isinstance(place, ObjectPath):
@@ -45,11 +66,30 @@ def small_table(place: Place) -> DeltaTable:
     return opened
 
 
-def _from_mirror(place: ObjectPath) -> DeltaTable:
+def log_here(place: Place) -> Path | None:
+    """The folder of a table's log on this machine, there or not; on a store that of a copy, which is brought up to date first.
+
+    None where no copy can be made: only delta-rs can read the log then.
+
+    Raises:
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
+    if isinstance(place, ObjectPath):
+        folder = _mirror(place)
+        return None if folder is None else folder / LOG
+    return place / LOG
+
+
+def _mirror(place: ObjectPath) -> Path | None:
     try:
-        folder = mirrored_log(place)
+        mirror: Path | None = remembered((place, "mirror"), lambda: mirrored_log(place))
     except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
-        folder = None
+        return None
+    return mirror
+
+
+def _from_mirror(place: ObjectPath) -> DeltaTable:
+    folder = _mirror(place)
     return delta_table(place if folder is None else folder)
 
 
@@ -65,7 +105,20 @@ def append(place: Place, rows: Any, **how: Any) -> None:
     """``write_deltalake`` to a place; ``how``: its other arguments."""
     from deltalake import write_deltalake
 
-    write_deltalake(str(place), rows, storage_options=delta_options(place), **how)
+    write_deltalake(_address(place), rows, storage_options=delta_options(place), **how)
+
+
+def _address(place: Place) -> str:
+    """A place as delta-rs takes it, by a URL: it would end a name at ``?`` and ``#``.
+
+    Raises:
+        StoreRefused: a name has ``%20`` or the like, which delta-rs decodes more than once, however it is written.
+    """
+    if not isinstance(place, ObjectPath):
+        return str(place)
+    refuse_escapes(place)
+    head = str(place)[: len(str(place)) - len(place.key)]
+    return f"{head}{quote(place.key, safe=_PLAIN)}"
 
 
 def delta_options(place: Place) -> dict[str, str] | None:

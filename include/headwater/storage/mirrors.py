@@ -1,9 +1,9 @@
 """Copies of Delta logs on this machine, so that opening a table on a store takes one listing and what is new.
 
-A commit never changes once it is written, so a copy of it is right for ever. The copies of one log begin at its newest checkpoint,
-and at another one, or where the table is another, they lie in another folder.
+A commit never changes once it is written, unless somebody damages it: a copy is right as long as the listing has its size and its
+time. The copies of one log begin at its newest checkpoint, and at another one, or where the table is another, they lie in another folder.
 
-Decision 0185.
+Decision 0185, decision 0221.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _COMMIT = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _AT_ONCE = 16
 _KEPT_SECONDS = 86400
+# Times of copies are rounded by the disk.
+_SAME_SECONDS = 0.001
 
 
 def mirrored_log(table: ObjectPath) -> Path | None:
@@ -100,14 +102,16 @@ def _folder(table: ObjectPath, base: str) -> Path:
 
 
 def _fetch(source: ObjectPath, target: Path, names: Iterable[str], files: dict[str, Listed] | None) -> None:
-    """Copy what is not here yet, side by side; ``files``: the sizes by which a file is known to be whole."""
-    missing = [name for name in names if not _is_here(target / name, files[name].size if files else None)]
+    """Copy what is not here yet, side by side; ``files``: sizes and times by which a copy is known to be that of the file."""
+    missing = [name for name in names if not _is_here(target / name, files[name] if files else None)]
     if not missing:
         return
 
     def copy(name: str) -> None:
         making = target / f".{name}.{secrets.token_hex(6)}"
         making.write_bytes((source / name).read_bytes())
+        if files:
+            os.utime(making, (files[name].modified,) * 2)
         making.replace(target / name)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -115,11 +119,15 @@ def _fetch(source: ObjectPath, target: Path, names: Iterable[str], files: dict[s
             pass
 
 
-def _is_here(file: Path, size: int | None) -> bool:
+def _is_here(file: Path, listed: Listed | None) -> bool:
+    """Whether a copy is here, with the size and the time that the listing has, where there is one: what was overwritten has another time."""
     try:
-        return size is None or file.stat().st_size == size if file.exists() else False
+        about = file.stat()
     except FileNotFoundError:
         return False
+    return listed is None or (
+        about.st_size == listed.size and abs(about.st_mtime - listed.modified) < _SAME_SECONDS
+    )
 
 
 def remembered(key: object, make: Any) -> Any:

@@ -1,10 +1,11 @@
 """A place that a pipeline writes to: a path of this machine, or one on an object store.
 
-Decision 0184.
+Decision 0184, decision 0222.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote, unquote, urlparse
@@ -19,6 +20,10 @@ Place: TypeAlias = Path | ObjectPath
 
 # As a URI leaves them: what else is ASCII is percent-encoded.
 _URI_SAFE = "/_-!.~'()*:@&=+$,;"
+# Other spellings of the scheme, in any case: each file would have two addresses.
+S3_SPELLINGS = ("s3", "s3a", "s3n")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # What the process of a driver uses for addresses that come out of Spark's plans: it runs one pipeline.
 _DRIVERS: dict[str, ObjectStore] = {}
 
@@ -47,6 +52,21 @@ def is_url(text: str) -> bool:
     return text.partition("://")[0] in SCHEMES and "://" in text
 
 
+def without_login(address: str) -> str:
+    """An address for a message, without the key and the secret that somebody may have written before its bucket."""
+    return re.sub(r"//.*@", "//...@", address)
+
+
+def refuse_escapes(place: Place) -> None:
+    """Raise StoreRefused where delta-rs would look for a table elsewhere than Spark: it decodes ``%20`` and the like in a key."""
+    if isinstance(place, ObjectPath) and _ESCAPE.search(place.key):
+        raise StoreRefused(
+            "A per cent sign with two hexadecimal digits in the address of a table is read in two ways.",
+            where=place,
+            remedy="Choose another name for the folder; blanks and other letters are written as they are. Nothing was written.",
+        )
+
+
 def is_s3(path: str) -> bool:
     """Whether a path is the address of something in S3."""
     return path.startswith("s3://")
@@ -68,7 +88,7 @@ def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
         store: how the store is reached; by the environment where it is not given.
 
     Raises:
-        StoreRefused: an address without a bucket.
+        StoreRefused: an address without a bucket, with a name that no bucket has, or with `.` or `..` between its slashes.
     """
     if isinstance(text, ObjectPath | Path):
         return text
@@ -76,8 +96,17 @@ def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
         return Path(text)
     scheme, _, rest = text.partition("://")
     name, _, key = rest.partition("/")
-    if not name or any(part in (".", "..") for part in key.split("/")):
+    if not name:
         raise StoreRefused(f"{text!a} names no bucket.", remedy="Write s3://bucket/folder.")
+    if any(part in (".", "..") for part in key.split("/")):
+        raise StoreRefused(
+            f"{text!a} has a part `.` or `..`.", remedy="Write the whole address without them."
+        )
+    if scheme == "s3" and not _BUCKET.fullmatch(name):
+        raise StoreRefused(
+            f"{without_login(text)!a} names no bucket: the name of one has letters, digits, dots, hyphens and underscores.",
+            remedy="Write s3://bucket/folder. Credentials have no place in an address; the environment has them.",
+        )
     if scheme == azure.SCHEME:
         azure.account_of(name)
     fitting = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headwater.checkpoints.flow_identity import flow_identity
-from headwater.checkpoints.layout import flow_checkpoint
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.contract.arguments import RunArguments
 from headwater.definitions.dataset import DatasetKind
@@ -20,7 +20,7 @@ from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
-from headwater.incremental.refresh_record import foreign_change
+from headwater.incremental.refresh_record import view_log
 from headwater.kafka.offsets import Connect
 from headwater.metrics.lag import flow_lag
 from headwater.storage.listing import looked_over
@@ -137,21 +137,23 @@ def _state_reasons(
     if state.pending_epoch is not None:
         yield f"a reset of {flow.name} is not finished"
     if manifest.dataset(flow.target).location is not None:  # a sink without an id has none
-        yield from _table_reasons(project, manifest, flow, state.sink_id)
+        yield from _table_reasons(project, manifest, flow, state)
 
 
 def _table_reasons(
-    project: PipelineProject, manifest: Manifest, flow: FlowEntry, sink_id: str | None
+    project: PipelineProject, manifest: Manifest, flow: FlowEntry, state: FlowState
 ) -> Iterator[str]:
     table = manifest.table_path(project.warehouse, flow.target)
     head = table_head(table)
-    if head is None or head.table_id != sink_id:
+    if head is None or head.table_id != state.sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
     elif manifest.dataset(flow.target).kind is DatasetKind.MATERIALIZED_VIEW:
         identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
-        version = foreign_change(table, *identity.names)
-        if version is not None:
-            yield f"rows of {flow.target} were changed by something else than its refresh (version {version})"
+        log = view_log(table, *identity.names)
+        if log.foreign is not None:
+            yield f"rows of {flow.target} were changed by something else than its refresh (version {log.foreign})"
+        elif not log.stands_at(state.refresh):
+            yield f"the table of {flow.target} is not as its last refresh left it"
 
 
 def _source_reasons(project: PipelineProject, flow: FlowEntry, connect: Connect | None) -> Iterator[str]:

@@ -38,6 +38,7 @@ from headwater.incremental.techniques import (
 )
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_sources import source_size, table_bytes
+from headwater_spark.views.clock_in_rules import clock_in_rules
 from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
 from headwater_spark.views.plan_shape import FILE_METADATA, shape_issues
 from headwater_spark.views.shared_changes import SharedChanges
@@ -207,6 +208,12 @@ class RefreshDecision:
             if before.table_id != table.head.table_id or before.version > table.head.version:
                 reason = f"{key} is another table than at the last refresh: it was made anew"
                 return Issue(IssueType.CHANGE_SET_MISSING, reason, table=key)
+            if before.is_of_another_history(table.folder):
+                reason = (
+                    f"version {before.version} of {key} is another one than the last refresh read: the table was brought back "
+                    "from a copy, or its log was written anew"
+                )
+                return Issue(IssueType.CHANGE_SET_MISSING, reason, table=key)
             change = changes_between(
                 table.folder, before.version, table.head.version, query.columns_of(key), key
             )
@@ -220,6 +227,8 @@ class RefreshDecision:
     def _lasting(self, query: ExaminedQuery) -> list[Issue]:
         run = self.run
         issues = shape_issues(query.plan.root, query.plan.undetermined())
+        if (by_clock := clock_in_rules(query.plan.frame, run.dataset.expectations)) is not None:
+            issues.append(by_clock)
         if needs_judgement(run.dataset.expectations):
             reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
             issues.append(Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason, lasting=True))

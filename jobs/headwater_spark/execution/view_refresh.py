@@ -31,9 +31,8 @@ from headwater.incremental.costs import KEPT_FULL_RUNS, KEPT_RUNS, Reach, full_r
 from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
-    foreign_change,
     last_record,
-    newest_update,
+    view_log,
 )
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.delta_writes.batch_commits import quality_details
@@ -93,7 +92,7 @@ def refresh_view(run: FlowRun, *, force: bool = False) -> None:
         completed=True,
         definition_hash=run.context.pipeline.manifest.definition_hash,
         input_versions=now or {},
-        refresh=refresh.stored(),
+        refresh={**refresh.stored(), "update": view_log(run.table, *run.identity.names).update},
     )
     run.outcome.version = head_version(run.table)
     run.outcome.status = FlowStatus.COMPLETED
@@ -117,7 +116,7 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
         state is not None and state.completed and state.sink_id == sink
         and state.definition_hash == run.context.pipeline.manifest.definition_hash and not run.entry.time_dependent
         and now is not None and dict(state.input_versions) == now
-        and foreign_change(run.table, *run.identity.names) is None
+        and view_log(run.table, *run.identity.names).stands_at(state.refresh)
     )  # fmt: skip
 
 
@@ -346,7 +345,7 @@ class _Refresh:
 
     def _check_commit(self) -> None:
         """Delta leaves out, in silence, what has the number of a commit that it has: that one was another driver's."""
-        if newest_update(self.run.table, *self.run.identity.names) != self.run.context.update_id:
+        if view_log(self.run.table, *self.run.identity.names).update != self.run.context.update_id:
             raise FlowInterrupted(
                 f"Another driver refreshed {self.run.dataset.name!r} at the same time.",
                 where=self.run.table,

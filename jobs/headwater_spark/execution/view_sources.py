@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from headwater.delta_log.commits import commit_written
 from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import FlowEntry
@@ -45,7 +46,8 @@ def noted_tables(context: UpdateContext, entry: FlowEntry) -> list[NotedTable]:
             continue
         head = table_head(folder)
         if head is not None:
-            noted[folder] = NotedTable(str(source.location), folder, head)
+            written = commit_written(folder, head.version)
+            noted[folder] = NotedTable(str(source.location), folder, head, written)
     return list(noted.values())
 
 

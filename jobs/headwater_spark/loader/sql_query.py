@@ -41,6 +41,11 @@ class SqlQuery:
     def __name__(self) -> str:
         return self.name
 
+    @property
+    def written(self) -> str:
+        """The text of the query."""
+        return self.query.text
+
     def __call__(self) -> DataFrame:
         """The rows of the query; raises QueryFailed with the place in the user's file."""
         place = self.query.place

@@ -19,7 +19,10 @@ CURRENT_TIME = {
     "CurrentTime",
 }
 # A part of the text of each of them.
-_CLOCK_WORDS = ("current", "now", "localtime")
+_CLOCK_WORDS = ("current", "now", "localtime", "today", "tomorrow", "yesterday")
+# Texts that Spark's optimizer makes a date or a time of when the query runs.
+TEXT_TO_TIME = frozenset({"Cast", "ParseToDate", "ParseToTimestamp"})
+_SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
 
 
 def items(sequence: Any) -> list[Any]:
@@ -136,12 +139,32 @@ def reads_the_clock(plan: Any) -> bool:
     if plan.deterministic() and not any(word in text for word in _CLOCK_WORDS):
         return False
     for node in plan_nodes(plan):
-        for expression in items(node.expressions().toSeq()):
-            if not expression.deterministic():
-                return True
-            if any(simple_name(part) in CURRENT_TIME for part in expression_nodes(expression)):
-                return True
+        if any(asks_the_clock(expression) for expression in items(node.expressions().toSeq())):
+            return True
     return False
+
+
+def asks_the_clock(expression: Any) -> bool:
+    """Whether the value of an expression depends on when it is computed, or on chance."""
+    return not expression.deterministic() or any(
+        simple_name(part) in CURRENT_TIME or _is_special_time(part) for part in expression_nodes(expression)
+    )
+
+
+def _is_special_time(expression: Any) -> bool:
+    """Whether a text becomes the time of the run: ``cast('today' as date)``, which ``day < 'today'`` is as well."""
+    kind = simple_name(expression)
+    if kind not in TEXT_TO_TIME:
+        return False
+    if kind == "Cast" and not str(expression.dataType().simpleString()).startswith(("date", "timestamp")):
+        return False
+    literals = [child for child in items(expression.children()) if simple_name(child) == "Literal"]
+    return any(is_special_time(child.value()) for child in literals)
+
+
+def is_special_time(value: object) -> bool:
+    """Whether a text that is cast to a date or a time means the time of the run."""
+    return str(value).strip().lower() in _SPECIAL_TIMES
 
 
 def input_files(frame: DataFrame) -> list[str]:

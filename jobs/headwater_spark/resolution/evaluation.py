@@ -27,7 +27,7 @@ from headwater.errors import (
     StreamingReadOfMaterializedView,
     UnknownDataset,
 )
-from headwater.graph.query_settings import query_settings
+from headwater.graph.query_settings import query_settings, views_in
 from headwater.graph.registry import Registry, registering
 from headwater.storage.place import Place, located
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
@@ -251,9 +251,15 @@ class Evaluation:
 
     def settings_of(self, flow: Flow) -> Mapping[str, str]:
         """The flow's Spark settings and those of the views that it read; raises UnsupportedArgument where they differ."""
+        return query_settings(flow, self._view_flows(), self.reads_of)
+
+    def views_in(self, flow: Flow) -> list[Flow]:
+        """The temporary views that are a part of a flow's query."""
+        return list(views_in(flow.name, {view.name: view for view in self._view_flows()}, self.reads_of))
+
+    def _view_flows(self) -> list[Flow]:
         kinds = {dataset.name: dataset.kind for dataset in self._registry.datasets()}
-        views = [f for f in self._registry.flows() if kinds.get(f.name) is DatasetKind.TEMPORARY_VIEW]
-        return query_settings(flow, views, self.reads_of)
+        return [f for f in self._registry.flows() if kinds.get(f.name) is DatasetKind.TEMPORARY_VIEW]
 
     def schema_of(self, dataset: Dataset) -> StructType:
         """The columns of a dataset; evaluates its flows where that was not done yet."""

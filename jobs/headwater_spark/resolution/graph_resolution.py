@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headwater import __version__
+from headwater.definitions.clock_in_code import may_ask_the_clock
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.definitions.output_kind import OutputKind
@@ -41,6 +42,7 @@ from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
+from headwater_spark.views.clock_in_rules import clock_in_rules
 
 _HIDDEN_OPTIONS = "spark.sql.redaction.options.regex"
 
@@ -240,9 +242,19 @@ def _flow_entry(
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.
         time_dependent=(flow.snapshots is not None and flow.snapshots.following is not None)
-        or (not frame.isStreaming and reads_the_clock(plan)),
+        or (not frame.isStreaming and (reads_the_clock(plan) or _may_differ(flow, registry, evaluation))),
         defined_at=_relative(flow.location, folder),
     )
+
+
+def _may_differ(flow: Flow, registry: Registry, evaluation: Evaluation) -> bool:
+    """Whether a materialized view may have another query, or other rules, at another time, though its plan does not say so."""
+    target = next((one for one in registry.datasets() if one.name == flow.target), None)
+    if target is None or evaluation.kind_of(target) is not DatasetKind.MATERIALIZED_VIEW:
+        return False
+    if any(may_ask_the_clock(one.function) for one in (flow, *evaluation.views_in(flow))):
+        return True
+    return clock_in_rules(evaluation.frames[flow.name], target.expectations) is not None
 
 
 def _relative(location: SourceLocation | None, folder: Path) -> str | None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import needs_judgement
 from headwater.incremental.techniques import Issue, IssueType
+from headwater_spark.views.clock_in_rules import clock_in_rules
 from headwater_spark.views.eligibility import LeafTechniques, leaf_techniques, never_incremental
 from headwater_spark.views.plan_surgery import ViewPlan
 
@@ -35,10 +36,11 @@ def view_eligibility(dataset: Dataset, frame: DataFrame) -> Eligibility:
     Args:
         frame: what its function gave.
     """
-    judged: tuple[Issue, ...] = ()
+    by_clock = clock_in_rules(frame, dataset.expectations)
+    judged: tuple[Issue, ...] = () if by_clock is None else (by_clock,)
     if needs_judgement(dataset.expectations):
         reason = "rules that quarantine rows, or look for duplicates, judge all rows together"
-        judged = (Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason),)
+        judged = (*judged, Issue(IssueType.EXPECTATIONS_NOT_SUPPORTED, reason))
     try:
         plan = ViewPlan(frame)
         types = [field.dataType.simpleString() for field in frame.schema.fields]

@@ -30,6 +30,7 @@ from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import expression_nodes, items, simple_name
 from headwater_spark.plans.schemas import orderable
+from headwater_spark.rules.exact_counts import use_exact_counts
 from headwater_spark.rules.source_records import SOURCE, without_source
 
 COLUMN_PREFIX = "__headwater_"
@@ -198,6 +199,7 @@ def apply_expectations(
     """
     if not rules and isinstance(observation, str) and not count:
         return frame
+    use_exact_counts(frame.sparkSession)
     marked = mark_conditions(frame, rules)
     dropped = any_broken(rules, ViolationAction.DROP, ViolationAction.QUARANTINE)
     counts = [F.count(F.lit(1)).alias("rows"), F.count_if(dropped).alias("dropped")]

@@ -9,6 +9,7 @@ Decision 0064.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater_spark.java_classes import java_class
 from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
+from headwater_spark.rules.exact_counts import use_exact_counts
 from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broken
 from headwater_spark.rules.judgement import fate_counts, own_columns, read_fates
 from headwater_spark.rules.source_records import JSON_OPTIONS, SOURCE, as_text
@@ -80,21 +82,35 @@ def render(marked: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     return rendered.withColumns(rooms)
 
 
+@dataclasses.dataclass(frozen=True)
+class BatchObservation:
+    """What is seen of a batch in the pass that writes it: the counts of its rows, and those for the quarantine.
+
+    Two, since only counts are exact where a part of the pass runs again (decision 0215): rows that were then collected twice are more
+    than were counted.
+    """
+
+    counts: Observation = dataclasses.field(default_factory=Observation)
+    rows: Observation = dataclasses.field(default_factory=Observation)
+
+
 @without_call_sites
-def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: Observation) -> DataFrame:
+def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: BatchObservation) -> DataFrame:
     """The marked rows, observed; only the filter of the rows for the table may follow."""
+    use_exact_counts(marked.sparkSession)
     rows = render(marked, rules)
     values = F.struct(*[F.col(quoted(name)) for name in rows.columns if name not in _ROOMS])
     collected: list[Column] = []
     for number, (name, (_, most)) in enumerate(zip(_ROOMS, _room(rows.sparkSession), strict=True)):
         # Of equal rows min_by takes the first ones, up to its limit.
         collected.append(F.min_by(values, F.col(name), most).alias(f"held_{number}"))
-    return rows.observe(observation, *fate_counts(rules), *collected)
+    # Counted last: that is part of the code that filters, where what collects takes rows as they come.
+    return rows.observe(observation.rows, *collected).observe(observation.counts, *fate_counts(rules))
 
 
 @without_call_sites
 def read_observed(
-    marked: DataFrame, rules: Sequence[Expectation], observation: Observation
+    marked: DataFrame, rules: Sequence[Expectation], observation: BatchObservation
 ) -> tuple[Quality, DataFrame | None]:
     """The counts of the pass, and the rows for the quarantine; None where not all of them were collected.
 
@@ -103,13 +119,13 @@ def read_observed(
     """
     session = marked.sparkSession
     jvm: Any = session._jvm  # noqa: SLF001 - rows are not to come to Python and back
-    observed = observation._jo.getAsJava()  # type: ignore[union-attr]  # noqa: SLF001
+    observed = observation.rows._jo.getAsJava()  # type: ignore[union-attr]  # noqa: SLF001
     rows = java_class(jvm, "java.util.ArrayList")()
     for number in range(len(_ROOM)):
         collected = observed.get(f"held_{number}")
         if collected is not None:
             rows.addAll(java_class(jvm, "scala.jdk.javaapi.CollectionConverters").asJava(collected))
-    quality = read_fates(observed, rules)
+    quality = read_fates(observation.counts.get, rules)
     if rows.size() != quality.quarantined:
         return quality, None
     schema = render(marked, rules).drop(*_ROOMS)._jdf.schema()  # noqa: SLF001

@@ -32,11 +32,15 @@ _DECIDING = (
 
 @dataclass(frozen=True)
 class NotedTable:
-    """A source that is a Delta table, as it stood before anything was read. ``key``: its name in records."""
+    """A source that is a Delta table, as it stood before anything was read.
+
+    ``key``: its name in records; ``written``: when the version was made, see ``SourceState``.
+    """
 
     key: str
     folder: Place
     head: TableHead
+    written: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,7 @@ def _states(
             return None
         if (leaf.table_id, leaf.version) != (noted.head.table_id, noted.head.version):
             return None
-        states[noted.key] = SourceState(noted.head.table_id, noted.head.version)
+        states[noted.key] = SourceState(noted.head.table_id, noted.head.version, noted.written)
     return states
 
 

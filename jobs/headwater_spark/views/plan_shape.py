@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from headwater.incremental.techniques import Issue, IssueType, Technique
-from headwater_spark.plans.plan_walk import CURRENT_TIME
+from headwater_spark.plans.plan_walk import CURRENT_TIME, TEXT_TO_TIME, is_special_time
 from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Expr, Node, is_distinct
 
 _LEAVES = {"LogicalRelation", "LocalRelation", "Range", "OneRowRelation"}
@@ -169,6 +169,14 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
             expression=one.kind,
             lasting=True,
         )
+    elif (text := _special_time(one)) is not None:
+        yield Issue(
+            IssueType.PLAN_NOT_DETERMINISTIC,
+            f"the text '{text}' as a date or a time means another one each time",
+            "TIME_FUNCTION",
+            expression=one.kind,
+            lasting=True,
+        )
     elif one.kind in _CHANCE and not (
         (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING)
         or (one.kind in _BY_ORDER and above[-2:-1] == (_ORDERED,))
@@ -186,6 +194,15 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
     kind = _ORDERED if _is_ordered_window(one) else one.kind
     for child in one.children:
         yield from _expression(child, (*above, kind))
+
+
+def _special_time(one: Expr) -> str | None:
+    """The text that an expression makes the time of the run of, None where there is none."""
+    is_time = one.kind != "Cast" or str(one.fields.get("dataType", "")).startswith(("date", "timestamp"))
+    if one.kind not in TEXT_TO_TIME or not is_time:
+        return None
+    texts = (str(child.fields.get("value")) for child in one.children if child.kind == "Literal")
+    return next((text for text in texts if is_special_time(text)), None)
 
 
 def _is_ordered_window(one: Expr) -> bool:

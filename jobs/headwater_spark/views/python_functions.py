@@ -95,7 +95,8 @@ def _function_parts(function: FunctionType, below: Callable[[object], Iterator[s
 
 
 def _code_parts(code: CodeType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
-    yield f"code {code.co_argcount} {code.co_flags} {code.co_code.hex()}"
+    # The table says which lines a `try` covers, which the code alone does not.
+    yield f"code {code.co_argcount} {code.co_flags} {code.co_code.hex()} {code.co_exceptiontable.hex()}"
     yield from below((code.co_names, code.co_varnames, code.co_freevars))
     # The first constant of a function may be its docstring, which does nothing.
     for constant in code.co_consts:

@@ -175,6 +175,11 @@ def _at_the_end(
     if outcome is UpdateOutcome.FAILED and not (mine and ended.issuperset(dataset.flows)):
         message = "The update ended before this table was done; see the log of its task."
         return _verdict(Ending.FAILED, message, mine)
+    if any(not result.finished for result in mine):
+        # Somebody marked the running task as a success. What was committed until then has to wake those who wait for it.
+        wrote = any(result.output_rows for result in mine)
+        message = "The update was ended before this table was done; the next one goes on from there."
+        return _verdict(Ending.UPDATED if wrote else Ending.LEFT_OUT, message, mine)
     if mine:
         return _ended(dataset, mine, results)
     if results:

@@ -84,6 +84,21 @@ def refuse_unknown_fields(given: Mapping[str, Any], known: Collection[str]) -> N
         )
 
 
+def refuse_unknown_conf(task: Any, context: Mapping[str, Any], also: Collection[str] = ()) -> None:
+    """Raise InvalidParameter for a field of the run's conf that its DAG's form does not have.
+
+    Airflow takes any. A misspelled ``tables`` or ``dry_run`` would be a run with the form's defaults.
+
+    Args:
+        task: an operator of the DAG.
+        context: of the task.
+        also: fields that are read in any case, where the DAG's author has replaced the form.
+    """
+    dag = task.get_dag()
+    known = {*dag.params, *also} if dag else {*context["params"], *also}
+    refuse_unknown_fields(getattr(context.get("dag_run"), "conf", None) or {}, sorted(known))
+
+
 def read_object(params: Mapping[str, Any], key: str) -> dict[str, Any]:
     """A field that holds several values by name."""
     value = params.get(key) or {}

@@ -14,8 +14,8 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.following.request import request_id
-from headwater_airflow.forms.backfill_form import BackfillRequest, read_backfill
-from headwater_airflow.forms.parameter_form import read_object
+from headwater_airflow.forms.backfill_form import BackfillRequest, backfill_params, read_backfill
+from headwater_airflow.forms.parameter_form import read_object, refuse_unknown_conf
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import pipeline_project
 
@@ -68,6 +68,7 @@ class BackfillOperator(RunUpdateOperator):
         """Nothing: the lineage of a table is that of its updates."""
 
     def _parameters(self, context: Any) -> DriverParameters:
+        refuse_unknown_conf(self, context, {*backfill_params((), (), None), "parameters"})
         declared = pipeline_project(self.pipeline).spec.parameters
         return driver_parameters(declared, read_object(context["params"], "parameters"))
 

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 from headwater.alerts.incidents import Breach
 from headwater.definitions.airflow_spec import EventFreshnessSpec
 from headwater.definitions.finding import Severity
+from headwater.event_log.reader import events
 from headwater.metrics.checkpoint_health import Health, pipeline_health
 from headwater.metrics.event_freshness import EventFreshness, pipeline_event_freshness
 from headwater.metrics.freshness import Freshness, pipeline_freshness
 from headwater.metrics.pace import FlowPace, flow_intervals, flow_paces
 from headwater.metrics.retention import RetentionUse, retention_use
 from headwater.metrics.rule_rates import rule_rates
+from headwater.storage.place import Place
 from headwater_airflow.conditions.advice import read_advice
 from headwater_airflow.conditions.condition import observed_pipeline
 from headwater_airflow.operators.pipeline_check import Measurement, PipelineCheckOperator
@@ -47,7 +49,7 @@ class FreshnessCheckOperator(PipelineCheckOperator):
         if manifest is None:
             return _never_ran(self.pipeline)
         entries = pipeline_freshness(project, manifest)
-        if all(entry.version is None for entry in entries):
+        if all(entry.version is None for entry in entries) and not _has_written(project.state_folder):
             return _never_ran(self.pipeline)
         specs = {table: EventFreshnessSpec(**values) for table, values in self.events.items()}
         newest = pipeline_event_freshness(project, manifest, specs)
@@ -229,6 +231,11 @@ class AdviceCheckOperator(PipelineCheckOperator):
 
 def _never_ran(pipeline: str) -> Measurement:
     return Measurement((), f"{pipeline} has not run yet: there is nothing to check.")
+
+
+def _has_written(state_folder: Place) -> bool:
+    """Whether an update has ever written to a table: where there is none now, they are gone."""
+    return bool(events(state_folder, event_type="flow_progress", containing='"version":', limit=1))
 
 
 def _text(breaches: tuple[Breach, ...], otherwise: str) -> str:

@@ -12,7 +12,8 @@ from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
 from headwater.errors import HeadwaterError
-from headwater_airflow.forms.repair_form import read_repair
+from headwater_airflow.forms.parameter_form import refuse_unknown_conf
+from headwater_airflow.forms.repair_form import read_repair, repair_params
 from headwater_airflow.roots import pipeline_project
 
 
@@ -39,6 +40,7 @@ class RepairCheckpointOperator(BaseOperator):  # type: ignore[misc]  # Airflow's
         if params.get("dry_run", True) is not False and not self.only_plan:
             raise AirflowSkipException("A dry run: the plan is in the log of the task before.")
         try:
+            refuse_unknown_conf(self, context, repair_params(()))
             form = read_repair(params)
             case = named_case(pipeline_project(self.pipeline), form.flow)
             plan = plan_repair(case, form.action, form.options)

@@ -21,7 +21,8 @@ from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.process import Driver
 from headwater_airflow.driver.verdict import judge
-from headwater_airflow.forms.selection import read_selection
+from headwater_airflow.forms.parameter_form import refuse_unknown_conf
+from headwater_airflow.forms.selection import maintenance_params, read_selection
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import home_folder, pipeline_project
 
@@ -52,9 +53,10 @@ class RunMaintenanceOperator(RunUpdateOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """Plan, log what is due, and do it unless only the plan is requested."""
         params = context["params"]
-        if params.get("dry_run") and not self.only_plan:
-            raise AirflowSkipException("A dry run: the plan is in the log of the task before.")
         try:
+            refuse_unknown_conf(self, context, maintenance_params(()))
+            if params.get("dry_run") and not self.only_plan:
+                raise AirflowSkipException("A dry run: the plan is in the log of the task before.")
             project = pipeline_project(self.pipeline)
             return self._maintain(context, project, maintenance_options(params))
         except HeadwaterError as error:

@@ -48,7 +48,7 @@ from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDa
 from headwater_airflow.following.request import request_id
 from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
 from headwater_airflow.following.update_watch import request_results
-from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_fields
+from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_conf
 from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
 from headwater_airflow.roots import home_folder, pipeline_project
@@ -149,8 +149,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def _parameters(self, context: Any) -> DriverParameters:
         """The values in the run's form, or in the conf of whoever triggered it, checked once more."""
         declared = pipeline_project(self.pipeline).spec.parameters
-        fields = {*self.get_dag().params, *FORM_FIELDS, *declared} if self.get_dag() else {*context["params"]}
-        refuse_unknown_fields(getattr(context.get("dag_run"), "conf", None) or {}, fields)
+        refuse_unknown_conf(self, context, {*FORM_FIELDS, *declared})
         return driver_parameters(declared, read_parameters(context["params"], declared))
 
     def _announce(self, context: Any, project: PipelineProject, request: str) -> None:

@@ -57,7 +57,7 @@ def picture(manifest: Manifest) -> Picture:
     boxes = {
         key: Box(
             key,
-            labels[key] if len(labels[key]) <= _SHOWN else labels[key][: _SHOWN - 1] + "…",
+            _short(labels[key]),
             key if key in datasets else None,
             _MARGIN + depth[key] * (BOX_WIDTH + _GAP_X),
             _MARGIN + place[key] * (BOX_HEIGHT + _GAP_Y),
@@ -73,6 +73,14 @@ def picture(manifest: Manifest) -> Picture:
         tuple(boxes.values()),
         lines,
     )
+
+
+def _short(label: str) -> str:
+    """A label that fits a box; names that begin alike are told apart by their ends."""
+    if len(label) <= _SHOWN:
+        return label
+    end = _SHOWN // 2 - 1
+    return f"{label[: _SHOWN - 1 - end]}…{label[-end:]}"
 
 
 def _edges(manifest: Manifest) -> tuple[dict[str, str], dict[tuple[str, str], bool]]:

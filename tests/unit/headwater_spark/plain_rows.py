@@ -380,3 +380,5 @@ def plain_functions(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> No
         monkeypatch.setattr(module, "F", here)
         if hasattr(module, "Window"):
             monkeypatch.setattr(module, "Window", Window)
+        if hasattr(module, "use_exact_counts"):  # plain rows have no session
+            monkeypatch.setattr(module, "use_exact_counts", lambda _: None)

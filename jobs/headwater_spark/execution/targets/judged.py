@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 
 from headwater.definitions.expectation import Expectation, UniqueWithin
 from headwater.delta_log.table_history import table_exists
@@ -24,7 +24,7 @@ from headwater_spark.quarantine.quarantine_table import QuarantineTable
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.rules.judgement import judged_batch, kept_rows
-from headwater_spark.rules.one_pass import can_collect, observe_rows, read_observed
+from headwater_spark.rules.one_pass import BatchObservation, can_collect, observe_rows, read_observed
 
 # For keys that must be unique in a table: concurrent flows check and write one after the other.
 _LOCKS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
@@ -81,7 +81,7 @@ class Judged:
         """Write the table's files, then the quarantine, then commit the files; False: nothing was done."""
         if not isinstance(self.target, DeltaAppend) or not can_collect(rows.schema, self.rules):
             return False
-        observation = Observation()
+        observation = BatchObservation()
         accepted = kept_rows(observe_rows(rows, self.rules, observation), self.rules)
         staged = stage_append(accepted, self.table, transaction, self.target.partition_columns)
         if staged is None:

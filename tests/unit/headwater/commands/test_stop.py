@@ -14,14 +14,14 @@ from tests.unit.headwater.metrics.conftest import pipeline
 
 from headwater.commands.stop import stop_update
 from headwater.errors import UpdateInProgress
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 from headwater.leases.stop_request import is_stop_requested
 
 __all__ = ["pipeline"]
 HOLDER = """
 import signal, sys, time
 from pathlib import Path
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 from headwater.leases.stop_request import is_stop_requested
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))

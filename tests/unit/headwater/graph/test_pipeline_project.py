@@ -98,6 +98,12 @@ def test_roots_on_an_object_store(folder: Path):
         opened(folder, storage="gs://bucket/state")
     with pytest.raises(UsageError, match="not a local folder"):
         opened(folder, storage="hdfs://name/state")
+    with pytest.raises(UsageError, match="two ways"):
+        opened(folder, storage="s3://bucket/my%20state")
+    for spelling in ("s3a://bucket/state", "S3://bucket/state", "s3:/bucket/state"):
+        with pytest.raises(UsageError, match="not a local folder") as caught:
+            opened(folder, storage=spelling)
+        assert "Write s3://bucket/folder" in caught.value.remedy
     assert opened(folder, storage=f"file://{folder}/a%20b").storage == folder / "a b"
 
 

@@ -11,10 +11,10 @@ from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
     SourceState,
-    foreign_change,
+    ViewLog,
     last_record,
-    newest_update,
     read_record,
+    view_log,
 )
 from headwater.incremental.techniques import Issue, IssueType
 
@@ -90,8 +90,8 @@ def test_the_views_log_is_the_truth(tmp_path: Path, later, expected: IssueType |
 def test_what_others_did_to_a_view(tmp_path: Path, later, expected: int | None):
     """The version that has rows which no commit of the view's own flow has seen since."""
     view = table(tmp_path / "v", OWN, *later)
-    assert foreign_change(view, "p", "v") == expected
-    assert foreign_change(tmp_path / "none", "p", "v") is None
+    assert view_log(view, "p", "v").foreign == expected
+    assert view_log(tmp_path / "none", "p", "v") == ViewLog()
 
 
 def test_a_view_without_a_refresh(tmp_path: Path):
@@ -106,5 +106,30 @@ def test_a_view_without_a_refresh(tmp_path: Path):
 def test_whose_the_newest_refresh_is(tmp_path: Path):
     """Delta leaves out, in silence, a commit with a number that it has: the update that made the newest one is named."""
     view = table(tmp_path / "v", OWN, commit(add("b"), update="u2"), [add("c")])
-    assert newest_update(view, "p", "v") == "u2"
-    assert newest_update(view, "p", "w") is None
+    assert view_log(view, "p", "v").update == "u2"
+    assert view_log(view, "p", "w").update is None
+
+
+def test_a_copy_of_a_view_that_was_brought_back(tmp_path: Path):
+    """Its newest refresh is not the one that the flow's state knows; a replay of rows is no refresh."""
+    view = table(tmp_path / "v", OWN, commit(add("b"), update="u2"))
+    assert view_log(view, "p", "v").stands_at({"update": "u2"})
+    assert view_log(view, "p", "v").stands_at({})
+    assert not view_log(view, "p", "v").stands_at({"update": "u3"})
+    replayed = [{"commitInfo": {"userMetadata": '{"pipeline": "p", "flow": "v"}'}}, add("c")]
+    assert view_log(table(tmp_path / "w", OWN, replayed), "p", "v") == ViewLog(None, "u1")
+
+
+def test_a_copy_of_a_source_that_was_brought_back(tmp_path: Path):
+    """The table is the same by its id and its version, and the commit under this number is another one."""
+
+    def made(name: str, millis: object) -> Path:
+        return table(tmp_path / name, [{"commitInfo": {"timestamp": millis}}, add("b")])
+
+    state = SourceState("t", 1, written=5)
+    assert not state.is_of_another_history(made("same", 5))
+    assert state.is_of_another_history(made("other", 6))
+    # Where the log does not say, or does not reach back, nothing is held against it.
+    assert not state.is_of_another_history(made("silent", None))
+    assert not state.is_of_another_history(tmp_path / "gone")
+    assert not SourceState("t", 1).is_of_another_history(made("older record", 6))

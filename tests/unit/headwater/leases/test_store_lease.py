@@ -14,7 +14,8 @@ import pytest
 
 from headwater.errors import LeaseLost, LeaseUnreachable, UpdateInProgress
 from headwater.leases.conditional_store import StoredText
-from headwater.leases.lease import Holder, holder_of, update_lease
+from headwater.leases.file_lease import update_lease
+from headwater.leases.holder import Holder, holder_of
 from headwater.leases.store_lease import LIFETIME, MARGIN, lock_identity, store_lease
 
 

@@ -16,7 +16,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 from headwater.metastore import connection, following
 from headwater.metastore.column_types import Column
 from headwater.metastore.conditions import MetastoreNameClash, MetastoreNameTaken

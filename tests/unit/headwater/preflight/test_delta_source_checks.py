@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -65,6 +66,49 @@ def test_a_table_that_is_read_twice(done: Pipeline, lines: tuple[int, int]):
     offsets = last_offsets(start)
     assert offsets is not None
     assert offset_of(start, offsets, 0)["reservoirVersion"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [("", "the file is empty"), ("\n", "only blanks"), ('{"add": {"path": "a', "is cut short")],
+)
+@pytest.mark.parametrize("later", [0, 1], ids=["the newest", "another after it"])
+@pytest.mark.parametrize("started", [True, False])
+def test_a_commit_that_is_not_whole(done: Pipeline, content: str, fault: str, later: int, started: bool):
+    """A stream would pass over its rows, and never come back to them: unread commits, and the newest and empty ones at a first start."""
+    table = done.table("bronze")
+    write_rows(table, 3)
+    damaged = DeltaTable(str(table)).version()
+    for number in range(later):
+        write_rows(table, number)
+    if started:
+        stands_at(done, damaged)
+    else:
+        shutil.rmtree(done.checkpoint("silver").epoch_folder(0))
+    (table / "_delta_log" / f"{damaged:020d}.json").write_text(content)
+    findings = damages(done)
+    if not started and later and content:
+        # A first read goes by the state that Delta puts together; of older commits, only the sizes are looked at.
+        assert findings == []
+        return
+    assert [damage.condition for damage in findings] == ["SOURCE_LOG_DAMAGED"]
+    assert f"Version {damaged} " in findings[0].error.what
+    assert fault in findings[0].error.what
+
+
+@pytest.mark.parametrize("later", [0, 1], ids=["nothing is unread", "another is unread"])
+def test_what_was_read_is_not_looked_at_again(done: Pipeline, later: int):
+    """A commit that the stream has behind it can't be passed over."""
+    table = done.table("bronze")
+    write_rows(table, 3)
+    read = DeltaTable(str(table)).version()
+    stands_at(done, read + 1)
+    for number in range(later):
+        write_rows(table, number)
+    (table / "_delta_log" / f"{read:020d}.json").write_text("")
+    assert damages(done) == []
+    stands_at(done, read, starting=True)
+    assert [damage.condition for damage in damages(done)] == ["SOURCE_LOG_DAMAGED"]
 
 
 def feed(done: Pipeline, on: str) -> None:

@@ -12,7 +12,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.delta_log.commits import commit_file
 from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, CHECKS_OF_VIEWS
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import checkpoint_was_lost, newest_commit_is_damaged
+from headwater.preflight.sink_checks import checkpoint_was_lost, commit_is_damaged
 
 
 @pytest.mark.parametrize(("recorded", "conditions"), [(3, ["CHECKPOINT_LOST"]), (None, [])])
@@ -48,8 +48,8 @@ def of_table(tmp_path: Path) -> FlowStart:
 
 def test_a_whole_commit_is_no_finding(tmp_path: Path):
     """Nor is a table that is not there yet."""
-    assert list(newest_commit_is_damaged(of_table(tmp_path))) == []
-    assert list(newest_commit_is_damaged(of_table(tmp_path / "a"))) == []
+    assert list(commit_is_damaged(of_table(tmp_path))) == []
+    assert list(commit_is_damaged(of_table(tmp_path / "a"))) == []
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_commit_without_its_end(tmp_path: Path, share: float, filler: bytes):
     file = commit_file(start.table, 2)
     whole = file.read_bytes()
     file.write_bytes(whole[: int(len(whole) * share)] + filler)
-    (damage,) = newest_commit_is_damaged(start)
+    (damage,) = commit_is_damaged(start)
     assert (damage.condition, damage.blocks, damage.mends_itself) == ("TABLE_LOG_DAMAGED", True, False)
     assert file.name in damage.error.remedy
     for checks in (CHECKS, CHECKS_OF_ONCE_FLOWS, CHECKS_OF_VIEWS):
-        assert newest_commit_is_damaged in checks
+        assert commit_is_damaged in checks
 
 
 def test_readers_take_an_empty_commit_for_one_without_rows(tmp_path: Path):

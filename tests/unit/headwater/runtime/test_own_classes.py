@@ -50,6 +50,12 @@ def test_the_classes_that_settings_name_are_in_the_jar():
     } <= names
 
 
+def test_no_class_of_spark_is_in_the_jar():
+    """What stands in for one while ours are compiled would be loaded in its place."""
+    with zipfile.ZipFile(PACKAGED) as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"META-INF", "headwater"}
+
+
 def test_a_changed_source_has_another_fingerprint(tmp_path: Path):
     """So that the first test can fail."""
     copies = [tmp_path / source.name for source in SOURCES]

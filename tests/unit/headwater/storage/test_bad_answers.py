@@ -12,7 +12,7 @@ import pytest
 
 from headwater.errors import LeaseUnreachable
 from headwater.leases.conditional_store import StoredObject
-from headwater.storage import access
+from headwater.storage import retries
 from headwater.storage.access import ObjectStore
 from headwater.storage.atomic import create_text, read_tagged
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
@@ -60,7 +60,7 @@ def answering(status: int, code: str) -> Iterator[ObjectPath]:
 def credentials(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
-    monkeypatch.setattr(access, "_SEVERAL_TIMES", access._QUICKLY)
+    monkeypatch.setattr(retries, "DRIVERS", retries.LEASES)
 
 
 @pytest.mark.parametrize(

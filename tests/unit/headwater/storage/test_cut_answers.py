@@ -14,10 +14,11 @@ import pytest
 
 from headwater.errors import LeaseUnreachable
 from headwater.leases.conditional_store import StoredObject
-from headwater.storage import access
+from headwater.storage import retries
 from headwater.storage.access import ObjectStore
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.object_path import Bucket, ObjectPath
+from headwater.storage.retries import Tries
 from headwater.storage.walking import contents_below, files_below, remove_tree
 
 _OBJECT = '<Contents><Key>a/{}</Key><Size>3</Size><ETag>"e"</ETag><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>'
@@ -77,15 +78,9 @@ def few_seconds(monkeypatch):
     """Credentials, and a client that gives up soon."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-test")
-    soon = {"max_retries": 1, "retry_timeout": timedelta(seconds=1)}
-    for name, value in {
-        "_SEVERAL_TIMES": soon, "_QUICKLY": soon, "_TIMEOUT": timedelta(seconds=0.3), "_SHORT_TIMEOUT": timedelta(seconds=0.3),
-    }.items():  # fmt: skip
-        assert hasattr(access, name)
-        monkeypatch.setattr(access, name, value)
-    access.client.cache_clear()
-    yield
-    access.client.cache_clear()
+    soon = Tries(1, timedelta(seconds=1), request_timeout=timedelta(seconds=0.3))
+    for name in ("DRIVERS", "LOOKS", "LEASES"):
+        monkeypatch.setattr(retries, name, soon)
 
 
 def in_the_middle(handler: Listings) -> None:

@@ -9,12 +9,14 @@ import zipfile
 from dataclasses import replace
 
 import pytest
+from tests.object_stores import make_old
 from tests.unit.headwater.doctor.test_open_epoch import case_of, content
 from tests.unit.headwater.doctor.test_reprocessed_rows import batch
-from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.offsets import read_offsets
+from headwater.delta_log.commits import commit_file, newest_version
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -108,6 +110,9 @@ DAMAGES = {
     "a partition lost": ("silver", lambda f: lose(f / "state/0/1"), "STATE_LOST", False),
     "a version lost": ("silver", lambda f: lose(f / "state/0/1/3.delta"), "STATE_LOST", False),
     "files' log lost": ("bronze", lambda f: lose(f / "sources"), "FILE_LOG_LOST", False),
+    "an entry of files empty": ("bronze", lambda f: put(f / "sources/0/0", ""), "FILE_LOG_LOST", False),
+    "an entry of files cut": ("bronze", lambda f: cut(f / "sources/0/0"), "FILE_LOG_LOST", False),
+    "an entry of files of no version": ("bronze", lambda f: put(f / "sources/0/0", "hello"), "FILE_LOG_LOST", False),
     "flow.json cut": ("silver", lambda f: put(f.parent / "flow.json", "{"), "FLOW_STATE_DAMAGED", False),
 }  # fmt: skip
 
@@ -118,7 +123,7 @@ def test_of_checkpoints(three, damage):
     flow, harm, condition, mends_itself = DAMAGES[damage]
     assert not case_of(three, flow).damages
     harm(three.checkpoint(flow).epoch_folder(0))
-    (first, *_) = diagnose(case_of(three, flow))
+    (first, *_) = diagnose(replace(case_of(three, flow), deep="entry of files" in damage))
     assert (first.damage.condition, first.damage.mends_itself) == (condition, mends_itself)
     assert first.damage.error.remedy
     if mends_itself:
@@ -126,6 +131,47 @@ def test_of_checkpoints(three, damage):
         check_start(case_of(three, flow).start)
         assert not case_of(three, flow).damages
         assert sorted(str(path) for path, _ in files_below(three.table(flow))) == table
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.98])
+def test_of_the_newest_commit(three, share):
+    """Where its object is empty or cut short, no flow into the table starts, also from a machine that has read it whole before."""
+    table = three.table("silver")
+    file = commit_file(table, newest_version(table))
+    whole = file.read_bytes()
+    assert not case_of(three, "silver").damages
+    file.write_bytes(whole[: int(len(whole) * share)])
+    conditions = [damage.condition for damage in case_of(three, "silver").damages]
+    assert "TABLE_LOG_DAMAGED" in conditions
+    file.write_bytes(whole)
+    assert not case_of(three, "silver").damages
+
+
+def test_of_an_older_commit(three):
+    """An empty commit is found by its size among those that no checkpoint has, in the table that a flow fills and in one that it reads."""
+    for table, condition in (
+        (three.table("silver"), "TABLE_LOG_DAMAGED"),
+        (three.table("bronze"), "SOURCE_LOG_DAMAGED"),
+    ):
+        for number in range(6):  # past the position of the stream
+            write_rows(table, number)
+        file = commit_file(table, newest_version(table) - 1)
+        whole = file.read_bytes()
+        file.write_bytes(b"")
+        found = [damage for damage in case_of(three, "silver").damages if damage.condition == condition]
+        assert [damage.error.where for damage in found] == [str(file)]
+        file.write_bytes(whole)
+        assert condition not in {damage.condition for damage in case_of(three, "silver").damages}
+
+
+def test_a_commit_of_another_content(three):
+    """Zeros in place of what was there are seen, though its size is the same: a copy on this machine has the time of its object."""
+    file = commit_file(three.table("silver"), newest_version(three.table("silver")))
+    assert not case_of(three, "silver").damages
+    make_old(file, 60)
+    assert not case_of(three, "silver").damages
+    file.write_bytes(b"\0" * len(file.read_bytes()))
+    assert "TABLE_LOG_DAMAGED" in [damage.condition for damage in case_of(three, "silver").damages]
 
 
 @pytest.mark.parametrize("batches", [(1, 2), (0, 2)], ids=["of neighbours", "of the first"])

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from headwater.storage.conditions import StoreRefused
 from headwater.storage.delta_tables import append, delta_table, small_table, table_log
 from headwater.storage.walking import remove_tree
 
@@ -80,6 +81,24 @@ def test_what_is_known_is_not_read_again(table, s3):
     with s3.counted() as requests:
         assert sorted(small_table(table).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 7]
     assert requests == {"LIST": 1, "GET": 2}
+
+
+@pytest.mark.parametrize("name", ["a b", "a%b", "wä=1", "a?b", "a#b", "a+&:@b", "a\\b"])
+def test_names_are_no_parts_of_urls(s3, name):
+    """A table is written and read at the very key that its place has, whatever the name would mean in a URL."""
+    table = s3.place("places", f"named-{next(_NUMBERS)}/{name}/t")
+    write(table, 1)
+    write(table, 2)
+    assert (table / "_delta_log").is_dir()
+    assert same(table).version() == 1
+    assert sorted(delta_table(table).to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+
+
+def test_an_escape_in_a_name_is_refused(s3):
+    """delta-rs would write another table than Spark reads."""
+    with pytest.raises(StoreRefused, match="two ways"):
+        write(s3.place("places", "a%20b/t"), 1)
+    assert not s3.place("places", "a b").is_dir()
 
 
 def test_without_a_cache_the_store_is_read(table, cache):

@@ -100,7 +100,7 @@ def test_a_lost_answer_is_no_other_reader(orders, home, reader, monkeypatch):
 def test_another_machine_waits_for_a_dead_reader(orders, home, reader, monkeypatch):
     """Without the lock of the machine on which it died: its lease is free a minute after its last renewal."""
     from headwater.leases.conditional_store import StoredObject
-    from headwater.leases.lease import Holder
+    from headwater.leases.holder import Holder
 
     lease = home / "reader.lease"
     StoredObject(lease).write(Holder("dead", 4, host="elsewhere", lock=("boot", 1, 2)).text(), expected=None)

@@ -65,7 +65,7 @@ def test_one_update_at_a_time(pipeline):
 def test_another_machine_waits_for_a_dead_holder(pipeline, monkeypatch, tmp_path):
     """Without the lock of the machine on which the holder died, its lease is free a minute after its last renewal only."""
     from headwater.leases.conditional_store import StoredObject
-    from headwater.leases.lease import Holder
+    from headwater.leases.holder import Holder
 
     lease = pipeline.project.state_folder / "update.lease"
     StoredObject(lease).write(Holder("dead", 4, host="elsewhere", lock=("boot", 1, 2)).text(), expected=None)

@@ -14,7 +14,7 @@ from headwater.event_log.details import FlowStatus, UpdateState, update_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.conditions import InvalidParameter
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 from headwater_airflow.driver import elsewhere, submission
 from headwater_airflow.driver.elsewhere import (
     failure_in_log,

@@ -123,6 +123,14 @@ def test_the_end_of_the_update_decides_where_the_log_is_silent(outcome, ending):
     assert decide(SILVER, [], outcome).ending is ending
 
 
+@pytest.mark.parametrize(("rows", "ending"), [(5, Ending.UPDATED), (0, Ending.LEFT_OUT)])
+def test_an_update_that_is_marked_as_a_success_while_it_runs(rows, ending):
+    """Rows that were committed until then are announced: nothing new would be left to wake anybody. Without any, the table is left out."""
+    decided = decide(SILVER, [flow("RUNNING", input_rows=rows, output_rows=rows, version=4)], DONE)
+    assert (decided.ending, decided.asset_extra()["rows"]) == (ending, rows)
+    assert "before this table was done" in decided.message
+
+
 def test_a_stopped_table_is_decided_by_the_update():
     """A stop at a batch boundary says nothing alone: the update ends it, well or not."""
     stopped = flow("STOPPED", output_rows=2, input_rows=2)

@@ -190,7 +190,7 @@ def one_pass(
     judging.judged.target = DeltaAppend(Path("/t"), ("day",))
     write = lambda self, rows, transaction: judging.steps.append(("table", (rows, transaction)))  # noqa: E731
     monkeypatch.setattr(DeltaAppend, "write", write)
-    monkeypatch.setattr(module, "Observation", lambda: "seen")
+    monkeypatch.setattr(module, "BatchObservation", lambda: "seen")
     monkeypatch.setattr(module, "can_collect", lambda *_: fits)
     monkeypatch.setattr(module, "observe_rows", lambda rows, *_: rows)
     found = Staged(rows, judging.steps) if staged else None

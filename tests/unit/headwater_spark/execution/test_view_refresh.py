@@ -17,6 +17,7 @@ from tests.unit.headwater_spark.written_table import commit
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.graph.manifest import FlowEntry
+from headwater.incremental.refresh_record import ViewLog
 from headwater_spark.execution import flow_writer
 from headwater_spark.execution import view_refresh as full_refresh
 from headwater_spark.rules.expectations import Quality
@@ -61,7 +62,7 @@ def view(
     # Roles are those of tests/unit/headwater/preflight/test_role_checks.py.
     monkeypatch.setattr(full_refresh, "make_replaceable", lambda *_, **__: None)
     # Nothing is written here, so that the table's log names no refresh.
-    monkeypatch.setattr(full_refresh, "newest_update", lambda *_: "u1")
+    monkeypatch.setattr(full_refresh, "view_log", lambda *_: ViewLog(update="u1"))
     full_refresh.refresh_view(run_of(context, table, one), force=force)
     techniques = [
         more["details"] for kind, _, more in context.events.emitted if kind == "planning_information"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import LeaseLost, UpdateInProgress
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from headwater.leases.lease import update_lease
+from headwater.leases.file_lease import update_lease
 with update_lease(Path(sys.argv[1]), "other"):
     print("held", flush=True)
     time.sleep(60)
