@@ -212,6 +212,9 @@ class Stack:
             *_read_only(self.folder / "pipelines", f"{root}/opt/headwater/jobs/pipelines"),
             *_read_only(cache_root(), f"{root}/opt/headwater-cache"),
         ]
+        for folder in {Path(sys.prefix), Path(sys.base_prefix)}:
+            if folder.parts[1] in _NOT_SHARED:
+                lines += [f"mkdir -p {root}{folder}", *_read_only(folder, f"{root}{folder}")]
         for volume in definition.get("volumes", ()):
             target = f"{root}{volume['target']}"
             lines.append(f"mkdir -p {target} && mount --bind {self.volume(volume['source'])} {target}")
