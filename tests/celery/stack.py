@@ -1,4 +1,7 @@
-"""docker-compose.yaml with docker-compose.celery.yaml over it, without containers: two workers with names and queues of their own."""
+"""docker-compose.yaml with docker-compose.celery.yaml over it, without containers: two workers with names and queues of their own.
+
+Workers are given what the file gives them: they run updates without a database or a key of Airflow's (decision 0227).
+"""
 
 from __future__ import annotations
 
