@@ -70,7 +70,7 @@ test-team: classes ## Run docker-compose.yaml's services without containers, two
 	unshare --net sh -c 'ip link set lo up && exec $(BIN)/pytest -s tests/team'
 
 # Airflow's provider for Celery lies beside .venv, as in an image that is built without it.
-test-celery: classes ## Run updates on workers of Celery by docker-compose.celery.yaml, some killed: root, Postgres, Redis; 29 MB of Python; MINUTES minutes
+test-celery: classes ## Run updates on workers of Celery by docker-compose.celery.yaml, some killed: root, Postgres, Redis; 34 MB of Python; ten minutes on two busy cores
 	@PYTHONPATH=include $(BIN)/python -m tests.team.needs $@
 	test -d .venv-celery || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target .venv-celery -r requirements-celery.lock
 	PYTHONPATH=$(CURDIR)/.venv-celery unshare --net sh -c 'ip link set lo up && exec $(BIN)/pytest -s tests/celery'
