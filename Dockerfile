@@ -12,8 +12,11 @@ ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONPATH=/opt/headwater/include:/opt/headwater/jobs:/opt/headwater/plugins
 
 WORKDIR /opt/headwater
-COPY requirements.lock ./
+COPY requirements.lock requirements-celery.lock ./
 RUN pip install --require-hashes -r requirements.lock
+# Airflow's provider for Celery, where docker-compose.celery.yaml asks for it.
+ARG CELERY=
+RUN [ -z "$CELERY" ] || pip install --require-hashes --no-deps -r requirements-celery.lock
 
 # The jars are in the image, and the archive of the classes that drivers share: containers start without a download.
 COPY include include

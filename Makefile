@@ -14,7 +14,7 @@ BY_FILE := --numprocesses=2 --dist=loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-engines lint format bench soak compose-config compose-env lock own-jar clean
+.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-celery test-engines lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -66,8 +66,14 @@ test-azure: classes ## Run what runs on S3 on an emulator of Azure: npm, 365 MB 
 
 # A network of its own: the ports of docker-compose.yaml are free in it, and nothing outside reaches them.
 test-team: classes ## Run docker-compose.yaml's services without containers, two schedulers, one killed: root, Postgres, four minutes
-	@PYTHONPATH=include $(BIN)/python -m tests.team.needs
+	@PYTHONPATH=include $(BIN)/python -m tests.team.needs $@
 	unshare --net sh -c 'ip link set lo up && exec $(BIN)/pytest -s tests/team'
+
+# Airflow's provider for Celery lies beside .venv, as in an image that is built without it.
+test-celery: classes ## Run updates on workers of Celery by docker-compose.celery.yaml, some killed: root, Postgres, Redis; 34 MB of Python; ten minutes on two busy cores
+	@PYTHONPATH=include $(BIN)/python -m tests.team.needs $@
+	test -d .venv-celery || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target .venv-celery -r requirements-celery.lock
+	PYTHONPATH=$(CURDIR)/.venv-celery unshare --net sh -c 'ip link set lo up && exec $(BIN)/pytest -s tests/celery'
 
 test-engines: classes ## Read tables of ours with DuckDB, Polars and delta-rs: 120 MB once, a minute
 	test -x .venv-engines/bin/python || $(PYTHON) -m venv .venv-engines
@@ -95,19 +101,17 @@ soak: classes ## Loops over random seeds: drivers killed at every point, then RU
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(BY_FILE) --hypothesis-seed=$(SEED)
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup --hypothesis-seed=$(SEED)
 
-compose-env: .secrets ## Make .secrets/ with fresh secrets for docker compose, unless it is there
-
 # Others on this machine can't enter the folder; in a container the ordinary user has to read the file that is mounted.
-.secrets:
-	@umask 077 && mkdir $@.new && cd $@.new && umask 022 && $(PYTHON) -c 'import base64, os, pathlib, secrets; \
-	  sizes = {"postgres_password": 24, "airflow_admin_password": 12, "spark_secret": 32, "airflow_jwt_secret": 48, "airflow_secret_key": 48}; \
-	  [pathlib.Path(name).write_text(secrets.token_urlsafe(size)) for name, size in sizes.items()]; \
-	  pathlib.Path("airflow_fernet_key").write_text(base64.urlsafe_b64encode(os.urandom(32)).decode())'
-	@mv $@.new $@
+compose-env: ## Make in .secrets/ the secrets for docker compose that are not there yet
+	@umask 077 && mkdir -p .secrets && cd .secrets && umask 022 && $(PYTHON) -c 'import base64, os, pathlib, secrets; \
+	  sizes = {"postgres_password": 24, "airflow_admin_password": 12, "spark_secret": 32, "airflow_jwt_secret": 48, "airflow_secret_key": 48, "redis_password": 32}; \
+	  made = {name: secrets.token_urlsafe(size) for name, size in sizes.items()}; \
+	  made["airflow_fernet_key"] = base64.urlsafe_b64encode(os.urandom(32)).decode(); \
+	  [os.replace(pathlib.Path(f"{name}.new").write_text(text) and f"{name}.new", name) for name, text in made.items() if not os.path.exists(name)]'
 
-compose-config: setup compose-env ## Check docker-compose.yaml with the real Compose
-	$$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("compose").origin).with_name("docker-compose"))') \
-	  -f docker-compose.yaml config --quiet
+compose-config: setup compose-env ## Check docker-compose.yaml with the real Compose, alone and with docker-compose.celery.yaml
+	compose=$$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("compose").origin).with_name("docker-compose"))'); \
+	  $$compose -f docker-compose.yaml config --quiet && $$compose -f docker-compose.yaml -f docker-compose.celery.yaml config --quiet
 
 # Maintainers only: needs uv. Both files are solved for all Python versions from $(NEEDED_PYTHON) on.
 lock: ## Solve the requirements anew, and pin the jars anew

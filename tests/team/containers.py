@@ -1,14 +1,15 @@
-"""The services of docker-compose.yaml without a container engine: each in namespaces of its own, by its very command and variables.
+"""The services of Compose files without a container engine: each in namespaces of its own, by its very command and variables.
 
 A service has a root, processes and a host name of its own. It sees the volumes and secrets that the file gives it and no others, and
 others under the file's names (decision 0200). What is not here: images (this checkout and its Python stand in for ours, read-only as
-for the image's user; a server of this machine for Postgres'), limits, another user than root, networks of their own. Needs root and a network namespace: ``make test-team``.
+for the image's user; a server of this machine for Postgres' and Redis'), limits, another user than root, networks of their own. Needs root and a network namespace: ``make test-team``.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -25,21 +26,25 @@ from headwater.runtime.cache import cache_root
 from headwater.runtime.java import java_environment
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_COMPOSE_FILE = CHECKOUT / "docker-compose.yaml"
-REPLICATED = ("spark-worker", "airflow-scheduler")
+COMPOSE_FILE = CHECKOUT / "docker-compose.yaml"
+CELERY_FILE = CHECKOUT / "docker-compose.celery.yaml"
+REPLICATED = ("spark-worker", "airflow-scheduler", "airflow-worker")
 # Made by the image or the engine, and not of this machine.
 _DEVICES = ("dev", "sys")
 _NOT_SHARED = ("opt", "run", "tmp", "proc", "data", "mnt", "media", "lost+found")
 
 
-def compose_services() -> dict[str, Any]:
-    """The services as the real Compose understands the file."""
+def compose_services(files: Sequence[Path], **variables: str) -> dict[str, Any]:
+    """The services as the real Compose understands the files, with variables of the shell that it is started in."""
     spec = importlib.util.find_spec("compose")
     assert spec is not None
     assert spec.origin is not None
     binary = Path(spec.origin).with_name("docker-compose")
-    command = [binary, "-f", _COMPOSE_FILE, "--env-file", "/dev/null", "config", "--format", "json"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    named = [word for file in files for word in ("-f", file)]
+    command = [binary, *named, "--env-file", "/dev/null", "config", "--format", "json"]
+    answer = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
     services: dict[str, Any] = json.loads(answer.stdout)["services"]
     return services
 
@@ -47,7 +52,7 @@ def compose_services() -> dict[str, Any]:
 def image_environment() -> dict[str, str]:
     """The variables that the Dockerfile sets."""
     block = re.search(
-        r"^ENV (.*?)\n\n", _COMPOSE_FILE.with_name("Dockerfile").read_text(), re.DOTALL | re.MULTILINE
+        r"^ENV (.*?)\n\n", COMPOSE_FILE.with_name("Dockerfile").read_text(), re.DOTALL | re.MULTILINE
     )
     assert block is not None
     return dict(word.split("=", 1) for word in block[1].replace("\\\n", " ").split())
@@ -93,18 +98,18 @@ class Container:
 
 
 class Stack:
-    """The services of the file, over one folder. ``more``: variables of Airflow's services beside the file's."""
+    """The services of the files, over one folder. ``more``: variables of Airflow's services beside the files'."""
 
-    def __init__(self, folder: Path, **more: str) -> None:
-        self.folder, self.more = folder, more
-        self.services = compose_services()
+    def __init__(self, folder: Path, files: Sequence[Path] = (COMPOSE_FILE,), **more: str) -> None:
+        self.folder, self.files, self.more = folder, files, more
+        self.services = compose_services(files)
         self.containers: dict[str, Container] = {}
         names = [*self.services, *(f"{name}-{number}" for name in REPLICATED for number in (1, 2))]
         # On loopback, one for each: reverse look-ups give the right name.
         self.addresses = {name: f"127.0.1.{number}" for number, name in enumerate(names, start=1)}
         for name in ("hosts", "logs", "roots", "volumes", "pipelines", "dags"):
             (folder / name).mkdir()
-        makefile = _COMPOSE_FILE.with_name("Makefile")
+        makefile = COMPOSE_FILE.with_name("Makefile")
         subprocess.run(["make", "-s", "-f", makefile, "compose-env"], cwd=folder, check=True)
 
     def secret(self, name: str) -> Path:
@@ -122,9 +127,10 @@ class Stack:
         container = self.start(service)
         assert container.outer.wait(seconds) == 0, container.log.read_text()[-4000:]
 
-    def start(self, service: str, name: str | None = None) -> Container:
-        """Start a container of a service."""
-        name, definition = name or service, self.services[service]
+    def start(self, service: str, name: str | None = None, **variables: str) -> Container:
+        """Start a container of a service. ``variables``: of the shell that Compose is started in."""
+        services = compose_services(self.files, **variables) if variables else self.services
+        name, definition = name or service, services[service]
         root = self.folder / "roots" / name
         root.mkdir(exist_ok=True)
         hosts = self.folder / "hosts" / name
@@ -178,6 +184,7 @@ class Stack:
             **java_environment(),
             **image_environment(),
             **(definition.get("environment") or {}),
+            **_built_with(definition),
             **more,
         }
 
@@ -205,6 +212,9 @@ class Stack:
             *_read_only(self.folder / "pipelines", f"{root}/opt/headwater/jobs/pipelines"),
             *_read_only(cache_root(), f"{root}/opt/headwater-cache"),
         ]
+        for folder in {Path(sys.prefix), Path(sys.base_prefix)}:
+            if folder.parts[1] in _NOT_SHARED:
+                lines += [f"mkdir -p {root}{folder}", *_read_only(folder, f"{root}{folder}")]
         for volume in definition.get("volumes", ()):
             target = f"{root}{volume['target']}"
             lines.append(f"mkdir -p {target} && mount --bind {self.volume(volume['source'])} {target}")
@@ -214,6 +224,20 @@ class Stack:
             target = f"{root}{secret['target']}"
             lines.append(f"touch {target} && mount --bind {self.secret(secret['source'])} {target}")
         return lines
+
+
+def container_of(stack: Stack, process: psutil.Process) -> Container:
+    """The container that a process of this machine runs in."""
+    above = {parent.pid for parent in process.parents()}
+    (found,) = [one for one in stack.containers.values() if one.outer.pid in above]
+    return found
+
+
+def _built_with(definition: Mapping[str, Any]) -> dict[str, str]:
+    """What an image has that was built with Airflow's provider for Celery: here it lies beside `.venv`."""
+    if not (definition.get("build") or {}).get("args", {}).get("CELERY"):
+        return {}
+    return {"PYTHONPATH": f"{image_environment()['PYTHONPATH']}:/opt/headwater/.venv-celery"}
 
 
 def _read_only(source: Path, target: str) -> list[str]:

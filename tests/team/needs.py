@@ -1,4 +1,4 @@
-"""What a machine has to have for ``make test-team``; says all that is missing at once, before anything is started."""
+"""What a machine has to have for ``make test-team`` and ``make test-celery``; says all that is missing at once, before anything is started."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ _PROGRAMS = {
     "hostname": "hostname",
     "ip": "iproute2",
 }
+CELERY = "test-celery"
 
 
-def missing(*, root: bool, namespaces: bool, postgres: bool, which: Callable[[str], object]) -> list[str]:
-    """A line for each thing that is not there, with what to do."""
+def missing(
+    *, root: bool, namespaces: bool, postgres: bool, which: Callable[[str], object], redis: bool = False
+) -> list[str]:
+    """A line for each thing that is not there, with what to do. ``redis``: whether that is needed."""
+    needed = {**_PROGRAMS, **({"redis-server": "redis-server"} if redis else {})}
     lines = [
         f"the program {program}: apt install {package}"
-        for program, package in _PROGRAMS.items()
+        for program, package in needed.items()
         if not which(program)
     ]
     if not root:
@@ -37,8 +41,8 @@ def missing(*, root: bool, namespaces: bool, postgres: bool, which: Callable[[st
     return lines
 
 
-def main() -> int:
-    """Say what is missing; 2 where anything is."""
+def main(target: str) -> int:
+    """Say what is missing for a target of make; 2 where anything is."""
     root = os.geteuid() == 0
     command = ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "mount", "-t", "tmpfs", "x", "/mnt"]
     namespaces = (
@@ -46,11 +50,17 @@ def main() -> int:
         and shutil.which("unshare") is not None
         and subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
     )
-    lines = missing(root=root, namespaces=namespaces, postgres=PROGRAMS is not None, which=shutil.which)
+    lines = missing(
+        root=root,
+        namespaces=namespaces,
+        postgres=PROGRAMS is not None,
+        which=shutil.which,
+        redis=target == CELERY,
+    )
     for line in lines:
-        print(f"make test-team needs {line}", file=sys.stderr)
+        print(f"make {target} needs {line}", file=sys.stderr)
     return 2 if lines else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
-from deltalake import DeltaTable
 from tests.dags.live_airflow import wait_for
-from tests.team.containers import Container, Stack
+from tests.team.containers import Stack, container_of
+from tests.team.drivers import Drivers, without_forks
 from tests.team.postgres import postgres
+from tests.team.written import ids, updates_of
 
-from headwater_airflow.following.request import request_id
-from headwater_airflow.following.update_record import request_updates
 from headwater_demo.airflow_client import AirflowClient
 
 pytestmark = pytest.mark.timeout(540)
@@ -48,7 +44,6 @@ def {name}():
     return read.json(spark.conf.get("landing"))
 """
 FILES, ROWS = 12, 5
-SUBMIT, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
 # Airflow's own waits are minutes: for a scheduler that is silent, and for tasks of one that is gone.
 SOONER = {
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
@@ -71,52 +66,6 @@ def write_pipelines(stack: Stack) -> None:
         for file in range(FILES):
             lines = [json.dumps({"id": file * ROWS + row}) for row in range(ROWS)]
             (landing / f"{file:03}.json").write_text("\n".join(lines))
-
-
-class Drivers(threading.Thread):
-    """Counts the drivers of each pipeline, twice a second: the JVMs that run an update of it. ``together``: those that were several."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.ended = threading.Event()
-        self.most_of_one, self.most_of_all = 0, 0
-        self.together: list[str] = []
-        self.forks = 0
-        self.now: dict[str, psutil.Process] = {}
-        self.seen: set[str] = set()
-
-    def run(self) -> None:
-        while not self.ended.wait(0.5):
-            all_found = list(_drivers())
-            found = [(name, process) for name, process, _ in without_forks(all_found)]
-            self.forks += len(all_found) - len(found)
-            counts = Counter(name for name, _ in found)
-            self.now = dict(found)
-            self.seen |= set(self.now)
-            self.most_of_one = max(self.most_of_one, *counts.values(), 0)
-            self.most_of_all = max(self.most_of_all, len(found))
-            if max(counts.values(), default=0) > 1 or len(found) > 2:
-                self.together.append(f"{time.strftime('%X')} {found}")
-
-
-def without_forks(found: list[tuple[str, psutil.Process, int]]) -> list[tuple[str, psutil.Process, int]]:
-    """Drivers but for those whose parent is one: a JVM that starts a program (`chmod`) is there twice until that has begun."""
-    pids = {process.pid for _, process, _ in found}
-    return [one for one in found if one[2] not in pids]
-
-
-def _drivers() -> Iterator[tuple[str, psutil.Process, int]]:
-    for process in psutil.process_iter(["cmdline", "ppid"]):
-        words = process.info["cmdline"] or []
-        # Before it there is a JVM that only makes the command line of this one.
-        if (
-            SUBMIT in words
-            and LAUNCHER not in words
-            and any(word.endswith("run_update.py") for word in words)
-        ):
-            for name in PIPELINES:
-                if any(word.endswith(f"pipelines/{name}") for word in words):
-                    yield name, process, process.info["ppid"]
 
 
 @pytest.fixture(scope="module")
@@ -163,33 +112,6 @@ def client(stack: Stack) -> AirflowClient:
     return AirflowClient("http://127.0.0.1:8080", "admin", password)
 
 
-def updates_of(stack: Stack, name: str, run_id: str) -> list[str]:
-    """How the attempts at a run's update ended, as the event log has it, oldest first."""
-    state_folder = stack.volume("data") / "storage" / "pipelines" / name
-    found = request_updates(SimpleNamespace(state_folder=state_folder), request_id(name, run_id, ""))
-    return [str(update.state) for update in found]
-
-
-def ids(stack: Stack, name: str) -> list[int]:
-    """The rows of a table."""
-    table = stack.volume("data") / "warehouse" / "shop" / name
-    # The folder is there before its first commit is.
-    if not any(table.glob("_delta_log/*.json")):
-        return []
-    return sorted(DeltaTable(table).to_pyarrow_table()["id"].to_pylist())
-
-
-def scheduler_of(stack: Stack, driver: psutil.Process) -> Container:
-    """The container that a driver runs in."""
-    above = {process.pid for process in driver.parents()}
-    (found,) = [
-        one
-        for name, one in stack.containers.items()
-        if name.startswith("airflow-scheduler") and one.outer.pid in above
-    ]
-    return found
-
-
 def test_a_fork_of_a_driver_is_none_of_its_own():
     """Two drivers of one pipeline stay two, whoever started them; what a driver starts is not counted."""
     scheduler, driver, fork, second = (SimpleNamespace(pid=pid) for pid in (1, 2, 3, 4))
@@ -205,13 +127,13 @@ def test_a_scheduler_is_killed_in_mid_update_and_nothing_runs_twice(stack: Stack
     """The other scheduler finds the update again: one driver of a pipeline at a time, two in all by the pool, each row once."""
     for name in PIPELINES:
         client.wait_for_dag(name, 60)
-    drivers = Drivers()
+    drivers = Drivers(PIPELINES)
     drivers.start()
     for name in PIPELINES:
         client.pause(name, paused=False)
     first = PIPELINES[0]
     wait_for(lambda: first in drivers.now and len(ids(stack, first)) >= 2 * ROWS, 240, every=0.3)
-    killed = scheduler_of(stack, drivers.now[first])
+    killed = container_of(stack, drivers.now[first])
     (run,) = [run for run in client.runs(first) if not run.is_finished]
     killed.kill()
     written = len(ids(stack, first))

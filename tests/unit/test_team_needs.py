@@ -1,4 +1,4 @@
-"""``make test-team`` says what it needs before it starts anything."""
+"""``make test-team`` and ``make test-celery`` say what they need before they start anything."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from tests.team.needs import missing
         (
             {"which": lambda _: None, "postgres": False, "root": False},
             [*["the program"] * 7, "root", "Postgres"],
+        ),
+        ({"which": lambda name: name != "redis-server"}, []),
+        (
+            {"which": lambda name: name != "redis-server", "redis": True},
+            ["the program redis-server: apt install redis-server"],
         ),
     ],
 )

@@ -133,6 +133,12 @@ class Driver:
 _PRCTL = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
 
+def end_with_supervisor() -> None:
+    """Have the kernel ask this task to end (SIGTERM) when the process that watches it dies; only where there is Linux (decision 0228)."""
+    if _PRCTL is not None:
+        _end_with_parent()
+
+
 def _end_with_parent() -> None:
     assert _PRCTL is not None
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)

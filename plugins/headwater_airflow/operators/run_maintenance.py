@@ -19,7 +19,7 @@ from headwater.maintenance.chore import MaintenanceOptions
 from headwater.maintenance.maintain import Outcome, check_outcomes, maintain
 from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look
 from headwater_airflow.driver import submission
-from headwater_airflow.driver.process import Driver
+from headwater_airflow.driver.process import Driver, end_with_supervisor
 from headwater_airflow.driver.verdict import judge
 from headwater_airflow.forms.parameter_form import refuse_unknown_conf
 from headwater_airflow.forms.selection import maintenance_params, read_selection
@@ -111,6 +111,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
         self._driver = driver = Driver(self._hook, home_folder(), self._variables)
         if self._killed:
             driver.stop()
+        end_with_supervisor()
         try:
             super(RunUpdateOperator, self).execute(context)
         except AirflowException as error:

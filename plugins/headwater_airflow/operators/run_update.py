@@ -40,7 +40,7 @@ from headwater_airflow.driver.on_kubernetes import (
     refuse_without_provider,
 )
 from headwater_airflow.driver.on_yarn import Yarn
-from headwater_airflow.driver.process import Driver
+from headwater_airflow.driver.process import Driver, end_with_supervisor
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.driver.target import CLIENT, Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
@@ -238,6 +238,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 return self._submit_elsewhere(context, project, request, driver, self._cluster, last=last)
             except HeadwaterError as error:
                 raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+        end_with_supervisor()
         try:
             super().execute(context)
         except AirflowException as error:

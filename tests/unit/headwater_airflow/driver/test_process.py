@@ -164,6 +164,49 @@ hook.submit("job.py")
     os.killpg(pid, signal.SIGKILL)
 
 
+def test_a_quiet_driver_ends_with_what_watches_its_task(tmp_path: Path):
+    """The supervisor is killed with SIGKILL, and the task, which waits for a line of its driver, stops that as on any stop (decision 0228)."""
+    supervisor = """
+import os, signal, sys, time
+from pathlib import Path
+from headwater_airflow.driver.process import Driver, end_with_supervisor
+from tests.unit.headwater_airflow.driver.test_process import Hook, POLITE
+if os.fork():
+    time.sleep(60)
+hook = Hook(POLITE)
+driver = Driver(hook, Path(sys.argv[1]))
+signal.signal(signal.SIGTERM, lambda *_: driver.stop())
+def listen(lines):
+    print(next(iter(lines)), hook._submit_sp.pid, os.getpid(), flush=True)
+    for line in lines:
+        (Path(sys.argv[1]) / "last").write_text(line)
+driver._log_lines = listen
+end_with_supervisor()
+hook.submit("job.py")
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", supervisor, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "plugins")])},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    pids = [int(word) for word in process.stdout.readline().split()]
+    assert all(map(alive, pids))
+    process.kill()
+    end = time.monotonic() + 5
+    while any(map(alive, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = [pid for pid in pids if alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    process.wait(10)
+    process.stdout.close()
+    assert not left
+    assert (tmp_path / "last").read_text() == "stopped at a batch boundary\n"
+
+
 def test_the_report_is_caught_and_the_rest_is_logged(tmp_path):
     """The last line of JSON is the report; other lines, JSON or not, pass through."""
     logged, started = [], {}
