@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headwater.checkpoints.conditions import QuarantineGone, TableLogDamaged
-from headwater.delta_log.damaged_commits import damaged_commit
+from headwater.checkpoints.conditions import QuarantineGone
 from headwater.delta_log.table_history import table_exists
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import holes_in_log
+from headwater.preflight.sink_checks import damage_in_log, holes_in_log
 
 
 def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
@@ -46,21 +45,9 @@ def quarantine_log_is_damaged(start: FlowStart) -> Iterator[Damage]:
         return
     named = f"the quarantine of {start.dataset!r}"
     holes = list(holes_in_log(start.quarantine, named))
-    yield from holes
-    try:
-        damaged = None if holes else damaged_commit(start.quarantine)
-    except FileNotFoundError:  # cleaned away meanwhile, after later ones
-        return
-    if damaged is not None:
-        file, fault = damaged
-        version = int(file.stem)
-        yield Damage(
-            TableLogDamaged(
-                f"A commit of {named}, version {version}, is damaged: {fault}. Rows that it kept may be missing.",
-                where=file,
-                remedy="Restore the file from a backup. If there is none and it is the newest, move it away with its checksums "
-                f"(.{file.name}.crc, {file.stem}.crc): its rows are then gone from the quarantine until a full refresh of "
-                f"{start.dataset} reads them again.",
-            ),
-            (f"version {version}: {fault}",),
-        )
+    yield from holes or damage_in_log(
+        start.quarantine,
+        named,
+        "Rows that it kept may be missing.",
+        f"its rows are then gone from the quarantine until a full refresh of {start.dataset} reads them again.",
+    )

@@ -54,10 +54,30 @@ def holes_in_log(table: Place, named: str) -> Iterator[Damage]:
 
 def commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
     """A disk that lost power leaves a file empty or cut, and so may whoever copies objects: Delta reads an empty commit as one without rows."""
-    if start.table is None:
-        return
+    if start.table is not None:
+        yield from damage_in_log(
+            start.table,
+            start.place,
+            "What it wrote may be missing.",
+            f"{start.show()} then says which batches the table lacks, and how they are read again.",
+            readable=start.sink_id is not None,
+        )
+
+
+def damage_in_log(
+    table: Place, named: str, loss: str, then: str, *, readable: bool = True
+) -> Iterator[Damage]:
+    """The finding on a table with a damaged commit.
+
+    Args:
+        table: the table's folder.
+        named: what messages call it.
+        loss: what the commit may have cost, a sentence.
+        then: what follows when the newest commit is moved away, for want of a backup.
+        readable: as for ``damaged_commit``.
+    """
     try:
-        damaged = damaged_commit(start.table, readable=start.sink_id is not None)
+        damaged = damaged_commit(table, readable=readable)
     except FileNotFoundError:  # cleaned away meanwhile, after later ones
         return
     if damaged is not None:
@@ -65,11 +85,10 @@ def commit_is_damaged(start: FlowStart) -> Iterator[Damage]:
         version = int(file.stem)
         yield Damage(
             TableLogDamaged(
-                f"A commit of {start.place}, version {version}, is damaged: {fault}. What it wrote may be missing.",
+                f"A commit of {named}, version {version}, is damaged: {fault}. {loss}",
                 where=file,
                 remedy="Restore the file from a backup. If there is none and it is the newest, move it away with its checksums "
-                f"(.{file.name}.crc, {file.stem}.crc): {start.show()} then says which batches the table lacks, and how they are read "
-                "again.",
+                f"(.{file.name}.crc, {file.stem}.crc): {then}",
             ),
             (f"version {version}: {fault}",),
         )
