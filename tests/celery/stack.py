@@ -5,38 +5,20 @@ Workers are given what the file gives them: they run updates without a database 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.team.containers import CELERY_FILE, COMPOSE_FILE, Stack
+from tests.team.landed_pipelines import write_pipelines
 from tests.team.postgres import postgres
 
 # The first goes file by file; the second is for a worker that takes it from a queue of its own.
 PIPELINES = ("north", "heavy", "south")
 QUEUES = {"heavy": "heavy"}
 WORKERS = {"airflow-worker-1": "default", "airflow-worker-2": "default,heavy"}
-FILES, ROWS, SLOTS = 12, 5, 2
-SPEC = """
-name: {name}
-schema: shop
-configuration: {{landing: /data/landing/{name}}}
-spark:
-  spark.sql.shuffle.partitions: "1"
-  spark.databricks.delta.snapshotPartitions: "1"
-  spark.driver.memory: 700m
-airflow: {{dags: [update], queue: {queue}, retries: 2, retry_delay: 1 second}}
-"""
-SOURCE = """
-from headwater import pipelines as dp
-
-@dp.table
-def {name}():
-    read = spark.readStream.schema("id INT").option("maxFilesPerTrigger", {files})
-    return read.json(spark.conf.get("landing"))
-"""
+SLOTS = 2
 # All that the test adds to the files. Airflow's own waits are minutes; drivers run in the workers, so that a lost one takes its driver with it.
 ADDED = {
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
@@ -45,27 +27,6 @@ ADDED = {
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
     "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[1]"}',
 }
-
-
-def land(stack: Stack, name: str, first: int = 0) -> None:
-    """Let files arrive for a pipeline, numbered from ``first`` on."""
-    landing = stack.volume("data") / "landing" / name
-    landing.mkdir(parents=True, exist_ok=True)
-    for file in range(first, first + FILES):
-        lines = [json.dumps({"id": file * ROWS + row}) for row in range(ROWS)]
-        (landing / f"{file:03}.json").write_text("\n".join(lines))
-
-
-def write_pipelines(stack: Stack) -> None:
-    """The pipelines with what has landed for them."""
-    for name in PIPELINES:
-        folder = stack.folder / "pipelines" / name
-        (folder / "transformations").mkdir(parents=True)
-        queue = QUEUES.get(name, "default")
-        (folder / "pipeline.yml").write_text(SPEC.format(name=name, queue=queue))
-        files = 1 if name == PIPELINES[0] else 1000
-        (folder / "transformations" / "tables.py").write_text(SOURCE.format(name=name, files=files))
-        land(stack, name)
 
 
 def start_worker(stack: Stack, name: str) -> None:
@@ -77,7 +38,7 @@ def start_worker(stack: Stack, name: str) -> None:
 def celery_stack(folder: Path) -> Iterator[Stack]:
     """The services that updates need: all but Kafka, its sample data and the standalone cluster, which `make test-team` runs."""
     running = Stack(folder, (COMPOSE_FILE, CELERY_FILE), **ADDED)
-    write_pipelines(running)
+    write_pipelines(running, {name: f"queue: {QUEUES.get(name, 'default')}" for name in PIPELINES})
     secret, database = running.secret("postgres_password"), running.services["postgres"]
     try:
         with postgres(database, secret, running.addresses["postgres"]):

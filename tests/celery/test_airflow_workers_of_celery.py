@@ -12,10 +12,11 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from tests.celery.stack import FILES, PIPELINES, ROWS, SLOTS, celery_stack, land, start_worker
+from tests.celery.stack import PIPELINES, SLOTS, celery_stack, start_worker
 from tests.dags.live_airflow import wait_for
 from tests.team.containers import Stack, container_of
 from tests.team.drivers import Drivers
+from tests.team.landed_pipelines import FILES, ROWS, land
 from tests.team.written import ids, updates_of
 
 from headwater_demo.airflow_client import AirflowClient

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 from tests.dags.live_airflow import wait_for
 from tests.team.containers import Stack, container_of
 from tests.team.drivers import Drivers, without_forks
+from tests.team.landed_pipelines import FILES, ROWS, write_pipelines
 from tests.team.postgres import postgres
 from tests.team.written import ids, updates_of
 
@@ -23,27 +23,10 @@ from headwater_demo.airflow_client import AirflowClient
 
 pytestmark = pytest.mark.timeout(540)
 PIPELINES = ("north", "south", "west")
-SPEC = """
-name: {name}
-schema: shop
-configuration: {{landing: /data/landing/{name}}}
-spark:
-  spark.sql.shuffle.partitions: "1"
-  spark.databricks.delta.snapshotPartitions: "1"
-  spark.driver.memory: 700m
+SPARK = """\
   spark.executor.memory: 600m
   spark.executor.instances: "1"
-airflow: {{dags: [update], schedule: "* * * * *", retries: 2, retry_delay: 1 second}}
 """
-SOURCE = """
-from headwater import pipelines as dp
-
-@dp.table
-def {name}():
-    read = spark.readStream.schema("id INT").option("maxFilesPerTrigger", {files})
-    return read.json(spark.conf.get("landing"))
-"""
-FILES, ROWS = 12, 5
 # Airflow's own waits are minutes: for a scheduler that is silent, and for tasks of one that is gone.
 SOONER = {
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
@@ -53,27 +36,12 @@ SOONER = {
 }
 
 
-def write_pipelines(stack: Stack) -> None:
-    """Three pipelines with what has landed for them; the first takes its files one by one."""
-    for name in PIPELINES:
-        folder = stack.folder / "pipelines" / name
-        (folder / "transformations").mkdir(parents=True)
-        (folder / "pipeline.yml").write_text(SPEC.format(name=name))
-        files = 1 if name == PIPELINES[0] else 1000
-        (folder / "transformations" / "tables.py").write_text(SOURCE.format(name=name, files=files))
-        landing = stack.volume("data") / "landing" / name
-        landing.mkdir(parents=True)
-        for file in range(FILES):
-            lines = [json.dumps({"id": file * ROWS + row}) for row in range(ROWS)]
-            (landing / f"{file:03}.json").write_text("\n".join(lines))
-
-
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All services of the file, by their commands, in the file's order, each waited for as the file says."""
     assert os.geteuid() == 0, "make test-team needs root"
     running = Stack(tmp_path_factory.mktemp("team"), **SOONER)
-    write_pipelines(running)
+    write_pipelines(running, dict.fromkeys(PIPELINES, 'schedule: "* * * * *"'), SPARK)
     secret, database = running.secret("postgres_password"), running.services["postgres"]
     try:
         with postgres(database, secret, running.addresses["postgres"]):
