@@ -6,12 +6,15 @@ Decision 0102.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
+
+_log = logging.getLogger("headwater.alerts")
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,12 @@ class IncidentBook:
         write_atomically(self.file, text + "\n")
 
     def open_incidents(self) -> list[Incident]:
-        """The incidents that were announced as open and not yet as resolved."""
+        """The incidents that were announced as open and not yet as resolved; none where the file is damaged: they are announced again."""
         try:
             entries = json.loads(self.file.read_text(encoding="utf-8"))
+            return [Incident(**entry) for entry in entries]
         except FileNotFoundError:
             return []
-        return [Incident(**entry) for entry in entries]
+        except (ValueError, TypeError) as error:
+            _log.warning("Open incidents are announced again, %s can't be read: %r", self.file, error)
+            return []

@@ -14,7 +14,8 @@ from datetime import datetime
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after
 from headwater.change_feed.commit_changes import CommitChanges
-from headwater.delta_log.commits import newest_version
+from headwater.delta_log.commits import commit_file, newest_version
+from headwater.delta_log.versions import table_head
 from headwater.errors import ChangeFeedBroken
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
@@ -40,6 +41,7 @@ class ChangeWatch:
     now: Callable[[], float] = time.time
     _commits: dict[int, CommitChanges] = field(default_factory=dict)
     _position: FeedPosition | None = None
+    _newest: tuple[float, int] | None = None
     _opened: bool = False
 
     def look(self) -> ChangeRange | None:
@@ -53,7 +55,7 @@ class ChangeWatch:
         """
         self._open()
         head = newest_version(self.table)
-        if head is None or (self._position is not None and head == self._position.version):
+        if head is None or (self._position is not None and self._has_seen(head, self._position)):
             return None
         changes = self._range()
         if changes is None:
@@ -71,6 +73,22 @@ class ChangeWatch:
         self._position = news.position
         self._commits = {v: commit for v, commit in self._commits.items() if v > news.end_version}
         write_atomically(self.memory, json.dumps({"table": self.name, **asdict(news.position)}) + "\n")
+
+    def _has_seen(self, version: int, position: FeedPosition) -> bool:
+        """Whether the newest commit is the one of the position: a table that was recreated may be at the same version again."""
+        if version != position.version:
+            return False
+        try:
+            written = commit_file(self.table, version).stat()
+        except FileNotFoundError:
+            return True  # it is being recreated: the next look sees what of it is there
+        stamp = (written.st_mtime, written.st_size)
+        if stamp != self._newest:
+            head = table_head(self.table)
+            if head is not None and head.table_id != position.table_id:
+                return False
+            self._newest = stamp
+        return True
 
     def _range(self) -> ChangeRange | None:
         try:
@@ -96,4 +114,6 @@ class ChangeWatch:
             self._position = FeedPosition(str(record["table_id"]), int(record["version"]))
         except FileNotFoundError:
             pass
+        except (ValueError, KeyError, TypeError):
+            pass  # damaged: the readers are woken once more
         self._opened = True

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after, the_same_range
@@ -33,6 +32,15 @@ from headwater.storage.place import Place
 
 Start = str | int
 SNAPSHOT, LATEST = "snapshot", "latest"
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What the file of a position says. ``tag``: of the object on a store, as it was read."""
+
+    position: FeedPosition | None = None
+    begun: ChangeRange | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,21 +63,21 @@ class ChangeConsumer:
 
     def has_begun(self) -> bool:
         """Whether a range was begun and not finished."""
-        return bool(self._read()[0].get("begun"))
+        return self._read().begun is not None
 
     def next_range(self) -> ChangeRange | None:
         """The range to work on, or None where nothing has changed; call it within ``alone``.
 
         Raises:
-            ChangeFeedBroken: if what comes next is gone, or the table was recreated.
+            ChangeFeedBroken: if what comes next is gone, the table was recreated, or the position can't be read.
             SourceUnreachable: if the log can't be read now.
 
         """
-        record, tag = self._read()
+        record = self._read()
         try:
-            if record.get("begun"):
-                return the_same_range(self.table, ChangeRange.of_dict(record["begun"]))
-            after, tag = self._position(record, tag)
+            if record.begun is not None:
+                return the_same_range(self.table, record.begun)
+            after, tag = self._position(record)
             if after is None and self.start != SNAPSHOT:
                 return None
             changes = range_after(self.name, self.table, after)
@@ -93,12 +101,11 @@ class ChangeConsumer:
         if not isinstance(self.file, ObjectPath):
             self._write(worked.position, None)
             return
-        record, tag = self._read()
-        begun, position = record.get("begun"), record.get("position")
-        if begun and ChangeRange.of_dict(begun) == worked:
-            self._write(worked.position, tag)
+        record = self._read()
+        if record.begun == worked:
+            self._write(worked.position, record.tag)
             return
-        at = FeedPosition(**position) if position else None
+        at = record.position
         # Else the other task has dealt with it, under the same bounds.
         if at is None or at.table_id != worked.table_id or at.version < worked.end_version:
             raise self._taken_over()
@@ -153,35 +160,46 @@ class ChangeConsumer:
             remedy="This one stood still for more than a minute. Run it again: it goes on from the position that is there now.",
         )
 
-    def _position(self, record: dict[str, Any], tag: str | None) -> tuple[FeedPosition | None, str | None]:
+    def _position(self, record: _Record) -> tuple[FeedPosition | None, str | None]:
         """The position, and the tag of its record as it is then."""
-        if record.get("position"):
-            return FeedPosition(**record["position"]), tag
-        if self.start == SNAPSHOT:
-            return None, tag
+        if record.position is not None or self.start == SNAPSHOT:
+            return record.position, record.tag
         head = table_head(self.table)
         if head is None:
-            return None, tag
+            return None, record.tag
         if self.start == LATEST:
             position = FeedPosition(head.table_id, head.version)
-            self._write(position, tag)
-            return position, self._read()[1]
-        return FeedPosition(head.table_id, int(self.start) - 1), tag
+            self._write(position, record.tag)
+            return position, self._read().tag
+        return FeedPosition(head.table_id, int(self.start) - 1), record.tag
 
-    def _read(self) -> tuple[dict[str, Any], str | None]:
-        """The record, and on a store its tag."""
+    def _read(self) -> _Record:
         try:
             text, tag = read_record(self.file)
         except FileNotFoundError:
-            return {}, None
-        record: dict[str, Any] = json.loads(text)
-        if record.get("table") != self.name:
+            return _Record()
+        try:
+            values = dict(json.loads(text))
+            position, begun = values.get("position"), values.get("begun")
+            record = _Record(
+                FeedPosition(**position) if position else None,
+                ChangeRange.of_dict(begun) if begun else None,
+                tag,
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._with_remedy(
+                ChangeFeedBroken(
+                    f"The position in the changes of {self.name} can't be read: {error}.",
+                    remedy="Restore its file from a backup.",
+                )
+            ) from None
+        if values.get("table") != self.name:
             raise UsageError(
-                f"The position belongs to a reader of {record.get('table')}, not of {self.name}.",
+                f"The position belongs to a reader of {values.get('table')}, not of {self.name}.",
                 where=self.file,
                 remedy="Give this reader a name of its own.",
             )
-        return record, tag
+        return record
 
     def _write(
         self, position: FeedPosition | None, tag: str | None, begun: ChangeRange | None = None

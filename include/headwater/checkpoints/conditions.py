@@ -98,7 +98,7 @@ class StorageNotReadable(RefusedForSafety):
 
 
 class FlowStateDamaged(CheckpointUnreadable):
-    """``flow.json``, which says which epoch is live, can't be read."""
+    """``flow.json``, which says which epoch is live, can't be read; or another file in which storage remembers something."""
 
     condition = "FLOW_STATE_DAMAGED"
 

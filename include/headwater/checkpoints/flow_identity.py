@@ -11,8 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headwater.checkpoints.conditions import FlowStateDamaged
-from headwater.checkpoints.rights import not_readable
+from headwater.checkpoints.record_files import recorded
 from headwater.storage.place import Place
 
 
@@ -40,20 +39,14 @@ def names_file(state_folder: Place) -> Place:
 
 def former_names(state_folder: Place) -> dict[str, FlowIdentity]:
     """The flows whose commits carry other names than their own, by ``<dataset>/<flow>``; raises FlowStateDamaged."""
-    file = names_file(state_folder)
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        return {key: FlowIdentity(*names) for key, names in content.items()}
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise not_readable(file, "which names renamed flows had", error) from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise FlowStateDamaged(
-            f"The file with the former names of renamed flows can't be read: {error}.",
-            where=file,
-            remedy="Restore it from a backup: without it, the batches of these flows would not be recognised as theirs.",
-        ) from None
+    names = recorded(
+        names_file(state_folder),
+        lambda content: {key: FlowIdentity(*names) for key, names in content.items()},
+        what="The file with the former names of renamed flows",
+        unknown="which names renamed flows had",
+        remedy="Restore it from a backup: without it, the batches of these flows would not be recognised as theirs.",
+    )
+    return names or {}
 
 
 def as_text(names: Mapping[str, FlowIdentity]) -> str:

@@ -13,13 +13,14 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from headwater.checkpoints.record_files import recorded
 from headwater.delta_log.table_history import has_transaction
 from headwater.files.atomic_files import sync_folder
 from headwater.storage.object_path import ObjectPath
@@ -145,7 +146,13 @@ def _nobody_ends(state_folder: Place) -> Iterator[None]:
 
 
 def pending_replacements(state_folder: Place, dataset: str = "*") -> Iterator[PendingReplacement]:
-    """The replacements, of a table or of all, that are not removed yet."""
+    """The replacements, of a table or of all, that are not removed yet; raises FlowStateDamaged, StorageNotReadable."""
     for file in in_order((state_folder / _FOLDER).glob(f"{dataset}/*.json")):
-        with suppress(FileNotFoundError):  # crossed out just now
-            yield PendingReplacement(**json.loads(file.read_text(encoding="utf-8")))
+        pending = recorded(
+            file,
+            lambda data: PendingReplacement(**data),
+            what="The record of an unfinished backfill",
+            unknown="which rows an unfinished backfill has to put back",
+        )
+        if pending is not None:  # else it was removed just now
+            yield pending

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from headwater.checkpoints.conditions import FlowStateDamaged, PipelineRelocated
-from headwater.checkpoints.rights import not_readable
+from headwater.checkpoints.conditions import PipelineRelocated
+from headwater.checkpoints.record_files import recorded
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
 
@@ -38,19 +38,12 @@ def note_file(state_folder: Place) -> Place:
 
 def relocation_of(state_folder: Place) -> Relocation | None:
     """The note, None where there is none; raises FlowStateDamaged where it can't be read."""
-    file = note_file(state_folder)
-    try:
-        return Relocation(**json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise not_readable(file, "whether the pipeline has other roots now", error) from None
-    except (ValueError, TypeError) as error:
-        raise FlowStateDamaged(
-            f"The note of a relocation can't be read: {error!r}.",
-            where=file,
-            remedy="Restore the file from a backup.",
-        ) from None
+    return recorded(
+        note_file(state_folder),
+        lambda data: Relocation(**data),
+        what="The note of a relocation",
+        unknown="whether the pipeline has other roots now",
+    )
 
 
 def write_note(state_folder: Place, relocation: Relocation) -> None:

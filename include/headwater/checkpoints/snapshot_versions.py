@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
+from headwater.checkpoints.record_files import recorded
 from headwater.delta_log.table_history import commits_of
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
@@ -36,6 +37,17 @@ class SnapshotPosition:
     intended: tuple[int, Any] | None = None
 
 
+def _of_file(data: Mapping[str, Any]) -> tuple[str, SnapshotPosition]:
+    """The id under which an epoch commits, and its position."""
+    intended = data.get("intended")
+    position = SnapshotPosition(
+        int(data["number"]),
+        decoded(data["version"]),
+        (int(intended["number"]), decoded(intended["version"])) if intended else None,
+    )
+    return str(data["application"]), position
+
+
 @dataclass(frozen=True)
 class SnapshotVersions:
     """The position of one flow's epoch, in a file.
@@ -48,19 +60,18 @@ class SnapshotVersions:
 
     def read(self) -> SnapshotPosition | None:
         """The position, None where none was written for this epoch."""
-        try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        # Without an id: whichever epoch the file is of.
-        if self.application and data["application"] != self.application:
-            return None
-        intended = data.get("intended")
-        return SnapshotPosition(
-            data["number"],
-            decoded(data["version"]),
-            (intended["number"], decoded(intended["version"])) if intended else None,
+        record = recorded(
+            self.path,
+            _of_file,
+            what="The file with the versions of the snapshots that a table has",
+            unknown="which snapshots a table has",
+            remedy="Restore it from a backup. Or move it away and refresh the table in full: snapshots are asked for from the first then.",
         )
+        if record is None:
+            return None
+        application, position = record
+        # Without an id: whichever epoch the file is of.
+        return position if not self.application or application == self.application else None
 
     def intend(self, position: SnapshotPosition, version: Any) -> SnapshotPosition:
         """Write down that a snapshot is about to be merged."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headwater.checkpoints.conditions import FlowStateDamaged, MoveUnfinished, TableMoved
-from headwater.checkpoints.rights import not_readable
+from headwater.checkpoints.conditions import MoveUnfinished, TableMoved
+from headwater.checkpoints.record_files import recorded
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
@@ -82,19 +82,12 @@ def mark_file(state_folder: AnyPlace, dataset: str) -> AnyPlace:
 
 def unfinished_move(state_folder: AnyPlace) -> TableMove | None:
     """The move that was begun and not ended; raises FlowStateDamaged where its journal can't be read."""
-    file = journal_file(state_folder)
-    try:
-        return TableMove.of(json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise not_readable(file, "whether a table is half-way to another name", error) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise FlowStateDamaged(
-            f"The journal of a table's move can't be read: {error!r}.",
-            where=file,
-            remedy="Restore the file from a backup.",
-        ) from None
+    return recorded(
+        journal_file(state_folder),
+        TableMove.of,
+        what="The journal of a table's move",
+        unknown="whether a table is half-way to another name",
+    )
 
 
 def refuse_unfinished(state_folder: AnyPlace) -> None:
@@ -131,13 +124,18 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
     """
     for name, where in declared.items():
         file = mark_file(state_folder, name)
-        if not file.exists():
+        mark = recorded(
+            file,
+            lambda data: (str(data["moved_to"]), str(data["pipeline"])),
+            what=f"The mark that the table {name!r} has another name",
+            unknown=f"where the table {name!r} is now",
+        )
+        if mark is None:
             continue
-        mark = json.loads(file.read_text(encoding="utf-8"))
-        here = mark.get("pipeline") == state_folder.name
-        new = mark.get("moved_to")
+        new, pipeline = mark
+        here = pipeline == state_folder.name
         raise TableMoved(
-            f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + str(mark.get('pipeline'))}, and the "
+            f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + pipeline}, and the "
             "sources still declare the old one: it would be filled a second time.",
             where=where or file,
             remedy=(f"Declare it as {new!r}" if here else "Remove it from these sources")

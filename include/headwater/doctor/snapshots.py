@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
+from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
@@ -38,11 +39,8 @@ class Snapshot:
 
     def state(self) -> FlowState:
         """The flow's state when it was taken."""
-        file = self.folder / "flow.json"
-        data: dict[str, Any] = (
-            json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"epoch": self.epoch}
-        )
-        return FlowState.of(data)
+        state = FlowCheckpoint(self.folder).read_state()
+        return FlowState(epoch=self.epoch) if state is None else state
 
     def as_dict(self) -> dict[str, Any]:
         """The snapshot as JSON values."""
@@ -51,13 +49,21 @@ class Snapshot:
 
 
 def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]:
-    """The snapshots of a flow, oldest first."""
+    """The snapshots of a flow, oldest first; raises FlowStateDamaged where one does not say what it is."""
     root = _root(state_folder, dataset, flow)
     files = in_order(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
-    snapshots = [
-        Snapshot(**json.loads(file.read_text(encoding="utf-8")), folder=file.parent) for file in files
-    ]
+    snapshots = [snapshot for file in files if (snapshot := _snapshot(file)) is not None]
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
+
+
+def _snapshot(file: Place) -> Snapshot | None:
+    return recorded(
+        file,
+        lambda data: Snapshot(**data, folder=file.parent),
+        what="The file that says what a copy of a checkpoint is",
+        unknown="what a copy of a checkpoint is",
+        remedy="Move the copy's folder to another place: the flow's other copies are used then.",
+    )
 
 
 def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:

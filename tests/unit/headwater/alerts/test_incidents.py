@@ -53,3 +53,13 @@ def test_what_could_not_be_announced_comes_up_again(book):
     assert book(SILVER) == (["silver"], [], [])
     assert book(announce=False) == ([], [], ["silver"])
     assert book() == ([], [], ["silver"])
+
+
+@pytest.mark.parametrize("text", ["", "[{", "{}", "[3]", "null"])
+def test_a_damaged_book_begins_anew(book, caplog, text):
+    """What is broken is announced once more, and the log says why; a check that can't be made would say nothing at all."""
+    book(SILVER)
+    book.file.write_text(text)
+    assert book(SILVER) == (["silver"], [], [])
+    assert book(SILVER) == ([], ["silver"], [])
+    assert ("can't be read" in caplog.text) == (text != "{}")

@@ -116,6 +116,34 @@ def test_a_recreated_table_is_reported_as_a_whole(orders, watch):
     assert watch().look() is None
 
 
+def test_a_recreated_table_that_has_the_same_version_is_reported(orders, watch):
+    """By a watch that was there, and by one that starts later; once."""
+    orders.append([1])
+    watching = watch()
+    watching.acknowledge(watching.look())
+    assert watching.look() is None
+    shutil.rmtree(orders.path)
+    orders.append([3])
+    changes = watch().look()
+    assert (bounds(changes), changes.snapshot) == ((0, 0), True)
+    assert watching.look() == changes
+    watching.acknowledge(changes)
+    assert watching.look() is None
+    assert watch().look() is None
+
+
+def test_a_damaged_memory_wakes_once_more(orders, watch, tmp_path):
+    """Readers keep positions of their own, so that costs a run; a watch that stands still for ever would cost the changes."""
+    orders.append([1])
+    first = watch()
+    first.acknowledge(first.look())
+    (tmp_path / "watch.json").write_text('{"table": "shop.or')
+    second = watch()
+    assert bounds(second.look()) == (0, 0)
+    second.acknowledge(second.look())
+    assert watch().look() is None
+
+
 def test_fifty_tables_are_looked_at_in_less_than_a_second(orders, tmp_path):
     """Also where each has a new commit; where nothing is new it takes a few milliseconds."""
     orders.append(range(10))

@@ -99,3 +99,20 @@ def test_a_broken_feed_names_the_file_to_remove(orders, reader, home):
     with pytest.raises(ChangeFeedBroken, match="remove the file of the position") as broken:
         reader().next_range()
     assert broken.value.where == str(home / "reader.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"table": "shop.or', "[1]", '{"table": "shop.orders", "position": {"version": 3}}']
+)
+def test_a_damaged_position_is_named(orders, reader, home, text):
+    """A task neither begins anew by itself, which would double its work, nor fails with words about JSON alone."""
+    orders.append([1])
+    reader().done(reader().next_range())
+    (home / "reader.json").write_text(text)
+    for look in (reader().has_begun, reader().next_range):
+        with pytest.raises(
+            ChangeFeedBroken, match=r"(?s)can't be read: .*backup.*remove the file of the position"
+        ) as broken:
+            look()
+        assert broken.value.where == str(home / "reader.json")
+    assert (home / "reader.json").read_text() == text
