@@ -67,7 +67,7 @@ def test_the_plan_comes_first_and_only_an_order_carries_it_out(run, state):
         {"flow": "../silver", "action": "mend"},
         {"flow": "nothing", "action": "mend"},
         {"flow": "silver", "action": "full-refresh"},
-        {"flow": "silver", "action": "mend", "batch": 1},
+        {"flow": "silver", "action": "mend", "batch": 0},
         {"flow": "silver", "action": "rewind", "batch": "1"},
         {"flow": "silver", "action": "new-epoch", "from_time": "yesterday"},
         {"flow": "silver", "action": "restore", "snapshot": "../../x"},

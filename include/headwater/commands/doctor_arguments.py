@@ -115,7 +115,8 @@ def _checkpoints(parsed: argparse.Namespace) -> int:
 
 def _repair(parsed: argparse.Namespace) -> int:
     from headwater.commands.repair import RepairRequest, repair
-    from headwater.doctor.repair_plan import RepairOptions
+    from headwater.doctor.repair_plan import OWNERS, RepairOptions
+    from headwater.errors import UsageError
 
     options = RepairOptions(
         parsed.batch,
@@ -125,25 +126,13 @@ def _repair(parsed: argparse.Namespace) -> int:
         parsed.from_offsets,
         parsed.from_time,
     )
-    _check_options(parsed)
-    request = RepairRequest(Repair(parsed.action), parsed.flow, options, parsed.yes)
+    action = Repair(parsed.action)
+    if (foreign := options.foreign_to(action)) is not None:
+        raise UsageError(
+            f"--{foreign.replace('_', '-')} belongs to --action {OWNERS[foreign]}, not to {action}."
+        )
+    request = RepairRequest(action, parsed.flow, options, parsed.yes)
     return repair(_project(parsed), request, as_json=parsed.as_json)
-
-
-def _check_options(parsed: argparse.Namespace) -> None:
-    """An option that an action does not know is refused, never ignored."""
-    from headwater.errors import UsageError
-
-    belongs = {
-        "batch": Repair.REWIND,
-        "snapshot": Repair.RESTORE,
-        **dict.fromkeys(("from_start", "from_version", "from_offsets", "from_time"), Repair.NEW_EPOCH),
-    }
-    for name, action in belongs.items():
-        if getattr(parsed, name) not in (None, False) and parsed.action != action:
-            raise UsageError(
-                f"--{name.replace('_', '-')} belongs to --action {action}, not to {parsed.action}."
-            )
 
 
 def _project(parsed: argparse.Namespace) -> PipelineProject:

@@ -21,6 +21,14 @@ class RepairNotPossible(RefusedForSafety):
     condition = "REPAIR_NOT_POSSIBLE"
 
 
+# The action that each option is of.
+OWNERS = {
+    "batch": Repair.REWIND,
+    "snapshot": Repair.RESTORE,
+    **dict.fromkeys(("from_start", "from_version", "from_offsets", "from_time"), Repair.NEW_EPOCH),
+}
+
+
 @dataclass(frozen=True)
 class RepairOptions:
     """What the caller gave: ``batch`` to go back to, a ``snapshot``, or where to begin.
@@ -40,6 +48,13 @@ class RepairOptions:
         """How many ways to begin were given."""
         beginnings = (self.from_version, self.from_offsets, self.from_time)
         return sum(value is not None for value in beginnings) + int(self.from_start)
+
+    def foreign_to(self, action: Repair) -> str | None:
+        """The first option that was given and is of another action than this one; 0 is given, too."""
+        given = (
+            name for name in OWNERS if getattr(self, name) is not None and getattr(self, name) is not False
+        )
+        return next((name for name in given if OWNERS[name] is not action), None)
 
 
 @dataclass(frozen=True)

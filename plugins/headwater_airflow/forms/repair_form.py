@@ -10,17 +10,12 @@ from typing import Any
 from airflow.sdk import Param
 
 from headwater.definitions.names import NAME_PATTERN, is_dotted_name
-from headwater.doctor.repair_plan import RepairOptions
+from headwater.doctor.repair_plan import OWNERS, RepairOptions
 from headwater.errors import UsageError
 from headwater.preflight.damage import Repair
 
 # An update starts Spark for it: the form of the pipeline's own DAG has it.
 _OFFERED = [str(action) for action in Repair if action is not Repair.FULL_REFRESH]
-_BELONGS = {
-    "batch": Repair.REWIND,
-    "snapshot": Repair.RESTORE,
-    **dict.fromkeys(("from_start", "from_version", "from_offsets", "from_time"), Repair.NEW_EPOCH),
-}
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,6 @@ def read_repair(params: Mapping[str, Any]) -> RepairForm:
         raise UsageError(f"{flow!r} names no flow.", where="flow")
     if action not in _OFFERED:
         raise UsageError(f"{action!r} is not one of {', '.join(_OFFERED)}.", where="action")
-    for name, owner in _BELONGS.items():
-        if params.get(name) not in (None, False) and action != owner:
-            raise UsageError(f"{name} belongs to the action {owner}, not to {action}.", where=name)
     offsets = _of_type(params, "from_offsets", list, tuple)
     options = RepairOptions(
         _of_type(params, "batch", int),
@@ -90,6 +82,11 @@ def read_repair(params: Mapping[str, Any]) -> RepairForm:
         None if offsets is None else tuple(offsets),
         _millis(_of_type(params, "from_time", str)),
     )
+    foreign = options.foreign_to(Repair(action))
+    if foreign is not None:
+        raise UsageError(
+            f"{foreign} belongs to the action {OWNERS[foreign]}, not to {action}.", where=foreign
+        )
     return RepairForm(flow, Repair(action), options)
 
 
