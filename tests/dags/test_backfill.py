@@ -134,3 +134,13 @@ def test_the_dag_has_a_form_and_an_interval_if_it_is_given_one(medallion):
     assert dag.get_task("backfill").max_active_tis_per_dag == 2
     with pytest.raises(UsageError):
         PipelineBackfillDag("medallion", scheduled=True)
+
+
+def test_an_interval_before_there_are_tables(medallion, roots):
+    """Airflow refuses a schedule where a form has no valid value: before its first manifest a pipeline would have no DAG at all."""
+    (roots / "pipelines" / "medallion" / "manifest.json").unlink()
+    dag = PipelineBackfillDag("medallion", interval="@daily")
+    dag.validate()
+    assert dag.params["tables"] == []
+    with pytest.raises(UsageError, match="No table is chosen"):
+        read_backfill(dict(dag.params), DAY)

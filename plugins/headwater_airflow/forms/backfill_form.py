@@ -54,16 +54,16 @@ class BackfillRequest:
 
 def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str | None) -> dict[str, Param]:
     """The fields of the form; ``datasets`` are offered, ``tables`` and ``column`` filled in."""
-    names: dict[str, Any] = {
-        "type": "array",
-        "items": {"type": "string", "pattern": QUALIFIED},
-        "minItems": 1,
-    }
+    names: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": QUALIFIED}}
+    chosen = list(tables) or list(datasets[:1])
+    if chosen:
+        # Before the first manifest there is none to fill in; Airflow refuses a schedule for a form that nobody has filled in.
+        names["minItems"] = 1
     if datasets:
         names["examples"] = list(datasets)
     return {
         "tables": Param(
-            list(tables) or list(datasets[:1]),
+            chosen,
             title="Tables",
             description="They are filled in this order, each in one commit.",
             **names,
