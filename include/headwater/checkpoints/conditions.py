@@ -23,6 +23,12 @@ class QuarantineGone(CheckpointMismatch):
     condition = "QUARANTINE_GONE"
 
 
+class ChangeMemoryLost(CheckpointMismatch):
+    """What AUTO CDC remembers beside its table is gone, or an older copy of it was put back."""
+
+    condition = "CHANGE_MEMORY_LOST"
+
+
 class TableRolledBack(CheckpointMismatch):
     """The table's log ends before the version that the flow last wrote: an older copy was put in its place."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.checkpoints.conditions import CheckFailed
 from headwater.errors import HeadwaterError
+from headwater.preflight.change_memory_checks import change_memory_is_damaged, change_memory_was_lost
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
 from headwater.preflight.denied_files import checkpoint_is_denied
@@ -60,6 +61,8 @@ CHECKS: tuple[Check, ...] = (
     table_was_rolled_back,
     quarantine_was_lost,
     quarantine_log_is_damaged,
+    change_memory_is_damaged,
+    change_memory_was_lost,
     batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,
