@@ -17,6 +17,12 @@ class TableReplaced(CheckpointMismatch):
     condition = "TABLE_REPLACED"
 
 
+class TableFilesGone(CheckpointMismatch):
+    """Data files that the table's log has are not there, or are cut."""
+
+    condition = "TABLE_FILES_GONE"
+
+
 class QuarantineGone(CheckpointMismatch):
     """Rows that rules kept out were in a quarantine, and that is not there."""
 
