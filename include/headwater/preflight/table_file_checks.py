@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headwater.checkpoints.conditions import TableFilesGone
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.delta_log.missing_files import missing_of_all, missing_of_newest
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
@@ -36,4 +37,6 @@ def files_are_gone(start: FlowStart) -> Iterator[Damage]:
             ),
             tuple(missing[:10]),
             (Repair.FULL_REFRESH,),
+            # The next refresh of a view computes it whole (``incremental.refresh_record``).
+            blocks=start.role is not FlowRole.VIEW,
         )
