@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.checkpoints.conditions import ChangeMemoryLost
+from headwater.checkpoints.layout import change_memory
 from headwater.definitions.change_conditions import InvalidChangeFlow, NullKey, NullSequence
+from headwater.storage.walking import remove_tree
 
 pytestmark = pytest.mark.usefixtures("few_jobs")
 
@@ -98,6 +101,9 @@ def test_the_worked_example(pipeline):
     assert isinstance(case.update(tables=("latest",)).error, NullSequence)
     assert case.rows("latest", order="userId") == [(125, "Mercedes", "Guadalajara")]
     assert (case.rows("history", order=order), case.rows("moves", order=order)) == (HISTORY, MOVES)
+    # Without its tombstones an older event that comes late would win.
+    remove_tree(change_memory(case.project().state_folder, "latest"))
+    assert isinstance(case.update(tables=("latest",)).error, ChangeMemoryLost)
 
 
 @pytest.mark.parametrize(

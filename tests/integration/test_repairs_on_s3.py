@@ -22,6 +22,8 @@ from tests.prepared_pipeline import FLOWS, conditions_in
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.commands.command_line import main
+from headwater.delta_log.commits import commit_file
+from headwater.delta_log.table_history import head_version
 from headwater.graph.pipeline_project import open_project
 from headwater.runtime.java import java_environment
 from headwater.storage.access import object_store
@@ -260,6 +262,23 @@ def content(folder: ObjectPath) -> dict[str, bytes]:
     }
 
 
+def refused_without(shop: Shop, file: Place, flow: str) -> str:
+    """The condition by which an update refuses a flow while a file is away."""
+    whole = file.read_bytes()
+    file.unlink()
+    code, report = shop.update()
+    file.write_bytes(whole)
+    assert code == 3
+    return next(str(entry["error"]["condition"]) for entry in report["flows"] if entry["flow"] == flow)
+
+
+def newest_file(table: str) -> Place:
+    """The last data file of the table's newest commit."""
+    folder = place(f"warehouse/shop/{table}")
+    lines = commit_file(folder, head_version(folder)).read_text().splitlines()
+    return folder / str([json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')][-1])
+
+
 def findings(shop: Shop) -> tuple[int, dict[str, str]]:
     """The first finding of each flow, and the exit code."""
     code, answer = shop.verb("checkpoints", "diagnose")
@@ -304,3 +323,8 @@ def test_repairs_on_s3(s3: StoreServer, tmp_path: Path, monkeypatch: pytest.Monk
         assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
         shop.check()
         assert findings(shop) == (0, {})
+
+        shop.land()
+        assert refused_without(shop, newest_file("bronze"), "bronze") == "TABLE_FILES_GONE"
+        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
+        shop.check()

@@ -17,10 +17,22 @@ class TableReplaced(CheckpointMismatch):
     condition = "TABLE_REPLACED"
 
 
+class TableFilesGone(CheckpointMismatch):
+    """Data files that the table's log has are not there, or are cut."""
+
+    condition = "TABLE_FILES_GONE"
+
+
 class QuarantineGone(CheckpointMismatch):
     """Rows that rules kept out were in a quarantine, and that is not there."""
 
     condition = "QUARANTINE_GONE"
+
+
+class ChangeMemoryLost(CheckpointMismatch):
+    """What AUTO CDC remembers beside its table is gone, or an older copy of it was put back."""
+
+    condition = "CHANGE_MEMORY_LOST"
 
 
 class TableRolledBack(CheckpointMismatch):

@@ -21,6 +21,9 @@ from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 from headwater.storage.walking import files_and_folders
 
+# Of what AUTO CDC keeps beside a table: the Delta table of tombstones, sequences and superseded events.
+REMEMBERED = "events"
+
 
 @dataclass(frozen=True)
 class FlowState:
@@ -37,6 +40,7 @@ class FlowState:
     ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
     ``sink_version``: the target's version after the last run.
     ``has_quarantine``: whether rows that rules kept out had a table of their own after the last run.
+    ``change_memory``: the version of what AUTO CDC remembers beside the table after the last run, None where that was nothing.
     ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
     ``first_batch``: batches before it were created by a repair and wrote nothing.
@@ -58,6 +62,7 @@ class FlowState:
     query_id: str | None = None
     sink_version: int | None = None
     has_quarantine: bool = False
+    change_memory: int | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
     plan: tuple[str, ...] = ()
     state_stores: tuple[str, ...] = ()
@@ -223,6 +228,11 @@ def flow_checkpoint(state_folder: Place, table_folder: str, flow: str) -> FlowCh
     ``table_folder``: the dataset's name as the manifest shows it (``orders``, or ``other.orders``).
     """
     return FlowCheckpoint(state_folder / "checkpoints" / table_folder / flow)
+
+
+def remembered_changes(state_folder: Place, table_folder: str) -> Place:
+    """The Delta table of tombstones, sequences and superseded events among it; not there where nothing was ever remembered."""
+    return change_memory(state_folder, table_folder) / REMEMBERED
 
 
 def change_memory(state_folder: Place, table_folder: str) -> Place:

@@ -33,7 +33,7 @@ def stop_update(project: PipelineProject, wait: timedelta, *, as_json: bool) -> 
     if not is_held(project.state_folder):
         return _say("IDLE", f"No update of {project.pipeline_id} is running.", as_json=as_json)
     lease = project.state_folder / "update.lease"
-    holder = holder_of(lease.read_text(encoding="utf-8"))
+    holder = holder_of(lease.read_text(encoding="utf-8", errors="replace"))
     if not _signalled(holder):
         # It runs on another machine, or as another user.
         request_stop(project.state_folder, str(holder.get("update_id")))

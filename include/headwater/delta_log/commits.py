@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from headwater.files.json_lines import byte_lines, read_lines
+from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
 Action: TypeAlias = dict[str, Any]
@@ -26,6 +27,12 @@ def commit_file(table: Place, version: int) -> Place:
 def is_commit(name: str) -> bool:
     """Whether a file of a log is a commit; checkpoints, checksums and files being written are none."""
     return len(name) == 25 and name.endswith(".json") and name[:20].isdigit()
+
+
+def checksums_of(commit: Place) -> str:
+    """The names of the files that hold checksums of a commit, for a message: Delta's own, and on a disk Hadoop's."""
+    own = f"{commit.stem}.crc"
+    return own if isinstance(commit, ObjectPath) else f".{commit.name}.crc, {own}"
 
 
 def commit_versions(table: Place) -> list[int]:

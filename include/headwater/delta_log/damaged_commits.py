@@ -1,11 +1,12 @@
 """Commits that were not written to their end, that lack files, or that are there twice: what a crash, a full disk or a copy leaves.
 
-Decision 0221, decision 0235, decision 0236.
+Decision 0221, decision 0235, decision 0236, decision 0241.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ _ADDED = (
     "num_target_files_added",
 )
 _REMOVED = ("numRemovedFiles", "numTargetFilesRemoved", "num_removed_files", "num_target_files_removed")
+# Statistics are a text, and begin with the rows; what stands in a value has other quotation marks.
+_ROWS = re.compile(rb'"stats":"\{\\"numRecords\\":(\d+)')
+_PLAIN_WRITE = re.compile(rb'"operation":"WRITE"')
 
 
 def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
@@ -103,10 +107,27 @@ def _what_it_lacks(lines: Sequence[bytes]) -> str | None:
         files = max((said.get(name, 0) for name in names), default=0)
         if files > there:
             return f"it says that it {done} {_files(files)}, and {'none is' if not there else f'only {there} are'} in it"
-    # Spark counts files of a plain write that it leaves out, since they have no row.
+    # Spark counts files of a plain write that it leaves out, since they have no row: its rows say more.
     if not added and said.get("numFiles", 0) and said.get("numOutputRows", 0):
         return f"it says that it writes {said['numOutputRows']} rows, and no file is in it"
+    rows = _rows_of(lines) if info is not None and _PLAIN_WRITE.search(info) else None
+    if rows is not None and rows < said.get("numOutputRows", 0):
+        return f"it says that it writes {said['numOutputRows']} rows, and the files in it have {rows}"
     return None
+
+
+def _rows_of(lines: Sequence[bytes]) -> int | None:
+    """The rows of the files that are added, by their statistics; None where one has none, or a change feed has rows of its own."""
+    rows = 0
+    for line in lines:
+        if line.startswith(b'{"cdc"'):
+            return None
+        if line.startswith(b'{"add"'):
+            match = _ROWS.search(line)
+            if match is None:
+                return None
+            rows += int(match[1])
+    return rows
 
 
 def _metrics(info: bytes) -> Mapping[str, int]:

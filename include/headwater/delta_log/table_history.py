@@ -189,6 +189,17 @@ def commits_of(table: Place, pipeline_id: str, flow: str) -> list[Mapping[str, A
     return [m for m in metadata if m.get("pipeline") == pipeline_id and m.get("flow") == flow]
 
 
+def kept_out_since(table: Place, pipeline_id: str, flow: str, epoch: int, version: int) -> bool:
+    """Whether commits of a flow's epoch behind a version say that rows, or files, of their batches were quarantined."""
+    for _, head in _heads(table, (number for number in commit_versions(table) if number > version)):
+        about, quality = head.metadata, head.metadata.get("quality")
+        whose = (about.get("pipeline"), about.get("flow"), about.get("epoch"))
+        counts = quality if whose == (pipeline_id, flow, epoch) and isinstance(quality, dict) else {}
+        if counts.get("quarantined") or counts.get("files"):
+            return True
+    return False
+
+
 def last_pipeline(table: Place) -> str | None:
     """The pipeline that made the newest commit with a pipeline's id in the table's log; None where there is none."""
     for _, head in _heads(table, reversed(commit_versions(table))):

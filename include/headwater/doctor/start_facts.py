@@ -21,6 +21,7 @@ from headwater.metrics.file_listing import file_paths
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.lag import with_configuration
 from headwater.preflight.flow_start import FlowStart, Positions, StreamSource
+from headwater.storage.listing import looked_over
 from headwater.storage.place import Place
 
 _SERVERS = "kafka.bootstrap.servers"
@@ -34,29 +35,31 @@ def flow_start(
     Raises:
         FlowStateDamaged: it is not known which epoch is live.
     """
-    target = manifest.dataset(flow.target)
-    checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
-    state = checkpoint.surviving_state() or FlowState()
-    table = destination(project, manifest, target)
-    identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
-    positions = recorded_positions(project.state_folder, identity, flow.name, table, state.epoch)
-    return FlowStart(
-        project.pipeline_id,
-        flow.name,
-        flow.target,
-        checkpoint,
-        state,
-        table,
-        destination_id(target, table),
-        is_sink=target.kind is DatasetKind.SINK,
-        sources=stream_sources(project, flow, brokers=brokers),
-        position=lambda batch: positions().get(batch),
-        last_recorded=lambda: max(positions(), default=None),
-        deep=deep,
-        role=role_of(flow, target),
-        declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),
-        quarantine=manifest.quarantine_path(project.warehouse, flow.target),
-    )
+    with looked_over():
+        target = manifest.dataset(flow.target)
+        checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
+        state = checkpoint.surviving_state() or FlowState()
+        table = destination(project, manifest, target)
+        identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
+        positions = recorded_positions(project.state_folder, identity, flow.name, table, state.epoch)
+        return FlowStart(
+            project.pipeline_id,
+            flow.name,
+            flow.target,
+            checkpoint,
+            state,
+            table,
+            destination_id(target, table),
+            is_sink=target.kind is DatasetKind.SINK,
+            sources=stream_sources(project, flow, brokers=brokers),
+            position=lambda batch: positions().get(batch),
+            last_recorded=lambda: max(positions(), default=None),
+            deep=deep,
+            role=role_of(flow, target),
+            declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),
+            quarantine=manifest.quarantine_path(project.warehouse, flow.target),
+            known_identity=identity,
+        )
 
 
 def role_of(flow: FlowEntry, target: DatasetEntry) -> FlowRole:

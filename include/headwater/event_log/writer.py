@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from headwater.delta_log.conditions import words_of
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_id, event_table, flow_id
 from headwater.event_log.failure import error_column
@@ -184,9 +185,10 @@ class EventLogWriter:
         self._append()
         if self._failure is not None:
             raise EventLogNotWritten(
-                f"Records of the event log could not be written: {self._failure}",
+                f"Records of the event log could not be written: {words_of(self._failure)}",
                 where=self._table,
-                remedy="Check that the folder can be written to and has space.",
+                remedy="Check that the folder can be written to and has space. Where the log itself is damaged, `headwater events PIPELINE_DIR` "
+                "names the file: restore it, or move the folder aside, and the next update begins another log.",
             ) from self._failure
 
     def close(self) -> None:

@@ -30,4 +30,12 @@ def stored_manifest(project: PipelineProject) -> Manifest:
     if not fitting:
         about = {"pipeline": project.pipeline_id}
         _log.warning("The sources have changed since the manifest was written; run `validate`.", extra=about)
-    return (fitting or manifests)[0]
+    chosen = (fitting or manifests)[0]
+    if project.parameters and chosen.parameters_hash != project.parameters_hash():
+        about = {"pipeline": project.pipeline_id}
+        _log.warning(
+            "The graph that is stored was resolved with other parameters than these: sources and tables below are those of that run. "
+            "An update with these parameters resolves it again.",
+            extra=about,
+        )
+    return chosen

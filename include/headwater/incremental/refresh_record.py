@@ -18,6 +18,7 @@ from headwater.delta_log.commits import (
     data_files,
     read_actions,
 )
+from headwater.delta_log.missing_files import missing_of_newest
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.storage.place import Place
 
@@ -149,6 +150,19 @@ def view_log(table: Place, pipeline: str, flow: str) -> ViewLog:
         if data_files(actions, "add") or data_files(actions, "remove"):
             foreign = version
     return ViewLog(foreign if own or (versions and versions[0] > 0) else None)
+
+
+def lost_files(table: Place) -> Issue | None:
+    """Why a view can't be gone on from: files that its newest refresh wrote are gone or cut, so it has to be computed whole; None where they are there."""
+    try:
+        missing = missing_of_newest(table)
+    except (FileNotFoundError, ValueError, KeyError):
+        return None  # a log like this is read again below, or refused
+    return (
+        Issue(IssueType.DATA_FILE_MISSING, f"files of the view are gone or cut: {missing[0]}")
+        if missing
+        else None
+    )
 
 
 def last_record(table: Place, pipeline: str, flow: str) -> RefreshRecord | Issue:

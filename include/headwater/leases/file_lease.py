@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from headwater.errors import LeaseLost
-from headwater.leases.holder import Holder, holder_of, in_progress
+from headwater.leases.holder import Holder, holder_of, in_progress, token_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FileLease:
         """Raise LeaseLost where another one may hold it: the file was removed, replaced, or written by another holder."""
         try:
             now = self.path.stat()
-            holder = holder_of(self.path.read_text(encoding="utf-8"))
+            holder = holder_of(self.path.read_text(encoding="utf-8", errors="replace"))
         except FileNotFoundError:
             now, holder = None, {}
         except OSError as error:
@@ -68,14 +68,14 @@ def update_lease(
     path.parent.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + wait.total_seconds()
     while True:
-        with path.open("a+", encoding="utf-8") as stream:
+        with path.open("a+", encoding="utf-8", errors="replace") as stream:
             _lock(stream, ends, path)
             identity = os.fstat(stream.fileno())
             # If the file was removed while we waited, our lock is on a file that is no longer there.
             if not _is_at(path, identity):
                 continue
             stream.seek(0)
-            token = int(holder_of(stream.read()).get("token") or 0) + 1
+            token = token_of(holder_of(stream.read())) + 1
             stream.truncate(0)
             stream.write(Holder(update_id, token).text())
             stream.flush()

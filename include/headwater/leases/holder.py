@@ -6,6 +6,7 @@ import json
 import math
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,6 +47,12 @@ def holder_of(text: str) -> dict[str, Any]:
     except json.JSONDecodeError:
         return {}  # its writer died halfway
     return value if isinstance(value, dict) else {}
+
+
+def token_of(recorded: Mapping[str, Any]) -> int:
+    """The token of a holder as ``holder_of`` gives it; 0 where it names none, or something that is no number."""
+    token = recorded.get("token")
+    return token if isinstance(token, int) else 0
 
 
 def in_progress(content: str, where: object, *, dead_in: timedelta | None = None) -> UpdateInProgress:

@@ -20,7 +20,7 @@ from typing import Any
 
 from headwater.errors import LeaseLost, LeaseUnreachable
 from headwater.leases.conditional_store import ConditionalStore, StoredText
-from headwater.leases.holder import Holder, holder_of, in_progress
+from headwater.leases.holder import Holder, holder_of, in_progress, token_of
 from headwater.storage.conditions import StoreRefused
 
 LIFETIME = timedelta(seconds=60)
@@ -135,7 +135,7 @@ def _acquired(store: ConditionalStore, holder: Holder, ends: float, clock: Calla
         seen = store.read()
         recorded = holder_of(seen.text) if seen is not None else {}
         if seen is None or is_free(seen, recorded, holder):
-            mine = holder.with_token(int(recorded.get("token") or 0) + 1)
+            mine = holder.with_token(token_of(recorded) + 1)
             requested_at = clock()
             tag = store.write(mine.text(), expected=seen.tag if seen is not None else None)
             if tag is not None:

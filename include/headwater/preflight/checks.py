@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.checkpoints.conditions import CheckFailed
 from headwater.errors import HeadwaterError
+from headwater.preflight.change_memory_checks import change_memory_is_damaged, change_memory_was_lost
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
 from headwater.preflight.denied_files import checkpoint_is_denied
@@ -43,6 +44,7 @@ from headwater.preflight.sink_checks import (
 from headwater.preflight.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.preflight.state_checks import plan_was_changed, state_was_lost
 from headwater.preflight.state_schemas import schemas_lie_elsewhere
+from headwater.preflight.table_file_checks import files_are_gone
 from headwater.runtime.secret_values import without_known
 from headwater.storage.listing import looked_over
 
@@ -60,6 +62,9 @@ CHECKS: tuple[Check, ...] = (
     table_was_rolled_back,
     quarantine_was_lost,
     quarantine_log_is_damaged,
+    files_are_gone,
+    change_memory_is_damaged,
+    change_memory_was_lost,
     batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,
@@ -94,10 +99,11 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     role_was_changed,
     table_was_dropped,
     table_was_recreated,
+    files_are_gone,
     batches_are_forgotten,
 )
 # The query of a view has no position.
-CHECKS_OF_VIEWS: tuple[Check, ...] = (commit_is_damaged, role_was_changed)
+CHECKS_OF_VIEWS: tuple[Check, ...] = (commit_is_damaged, role_was_changed, files_are_gone)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:

@@ -14,6 +14,7 @@ from typing import Any
 from headwater.checkpoints.conditions import SourceLogCut, SourceLogDamaged, SourceLogHole
 from headwater.delta_log.commits import (
     Action,
+    checksums_of,
     commit_file,
     commit_versions,
     log_folder,
@@ -169,7 +170,7 @@ def commit_damage(name: str, table: Place, version: int, fault: str) -> Damage:
             f"Version {version} of the table {name!r} is damaged: {fault}. A stream would pass over the rows that it added, or read those of another twice.",
             where=file,
             remedy="Restore the file from a backup. If there is none, whoever writes the table has to write these rows again: "
-            f"move the file away with its checksums (.{file.name}.crc, {file.stem}.crc) if it is the newest, then write them.",
+            f"move the file away with its checksums ({checksums_of(file)}) if it is the newest, then write them.",
         ),
         (f"version {version}: {fault}",),
     )

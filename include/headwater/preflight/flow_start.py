@@ -80,6 +80,7 @@ class FlowStart:
     ``last_recorded``: the last batch of the live epoch that is recorded outside the checkpoint.
     ``role``: as what the flow runs now, None where that is not known. ``declared``: the flows that its table has now.
     ``deep``: compare checksums of all files that the next start needs, however large.
+    ``known_identity``: the names in the flow's commits; read from storage where they are not given.
     """
 
     pipeline_id: str
@@ -98,6 +99,7 @@ class FlowStart:
     role: FlowRole | None = None
     declared: tuple[str, ...] = ()
     quarantine: Place | None = None
+    known_identity: FlowIdentity | None = None
 
     @property
     def folder(self) -> Place:
@@ -119,6 +121,8 @@ class FlowStart:
     @cached_property
     def identity(self) -> FlowIdentity:
         """The names in the flow's commits."""
+        if self.known_identity is not None:
+            return self.known_identity
         state_folder = self.checkpoint.folder.parents[2]
         return flow_identity(state_folder, self.pipeline_id, self.dataset, self.flow)
 

@@ -16,6 +16,7 @@ from headwater.checkpoints.conditions import (
     TransactionsExpire,
 )
 from headwater.checkpoints.offsets import query_id
+from headwater.delta_log.commits import checksums_of
 from headwater.delta_log.damaged_commits import damaged_commit
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
@@ -88,7 +89,7 @@ def damage_in_log(
                 f"A commit of {named}, version {version}, is damaged: {fault}. {loss}",
                 where=file,
                 remedy="Restore the file from a backup. If there is none and it is the newest, move it away with its checksums "
-                f"(.{file.name}.crc, {file.stem}.crc): {then}",
+                f"({checksums_of(file)}): {then}",
             ),
             (f"version {version}: {fault}",),
         )

@@ -11,7 +11,7 @@ import secrets
 from datetime import datetime
 from typing import Any
 
-from headwater.storage.conditions import StoreRefused, StoreUnreachable, store_errors
+from headwater.storage.conditions import StoreRefused, StoreUnreachable, refuse_what_is_no_store, store_errors
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
@@ -116,7 +116,9 @@ def read_tagged(place: ObjectPath, *, quick: bool = False) -> tuple[str, str, da
         with store_errors(place):
             client = place.bucket.quick_client if quick else place.bucket.client
             answer = obstore.get(client, place.key)
-            meta, data = answer.meta, bytes(answer.bytes())
+            meta = answer.meta
+            refuse_what_is_no_store(meta, place)
+            data = bytes(answer.bytes())
     except FileNotFoundError:
         return None
     return data.decode("utf-8", errors="replace"), str(meta["e_tag"]), meta["last_modified"]

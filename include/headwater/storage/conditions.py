@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from headwater.errors import HeadwaterError, UpdateFailed, UsageError
 from headwater.storage.retries import waited_in_vain
@@ -67,6 +68,25 @@ def store_errors(place: object) -> Iterator[None]:
         raise
     except o.BaseError as error:
         raise _answer(error, place) from None
+
+
+def refuse_what_is_no_store(meta: Mapping[str, Any], place: object) -> None:
+    """Refuse an answer without a tag: every store gives one with each object, and a web page or a proxy that answers in its place does not.
+
+    Args:
+        meta: what obstore says of an object.
+        place: where it lies.
+
+    Raises:
+        StoreRefused: it has no tag.
+    """
+    if meta["e_tag"] is None:
+        raise StoreRefused(
+            "What answers here is no object store: it gives something for this object, and no tag (`ETag`) with it.",
+            where=place,
+            remedy="Check `object_store` (endpoint) in pipeline.yml and AWS_ENDPOINT_URL: another service, a login page or a proxy may "
+            "have that address. Nothing was written.",
+        )
 
 
 def _answer(error: BaseException, place: object) -> HeadwaterError:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.storage.access import ObjectStore, client
 from headwater.storage.azure_marks import is_marked, without_marks
-from headwater.storage.conditions import not_on_a_store, store_errors
+from headwater.storage.conditions import not_on_a_store, refuse_what_is_no_store, store_errors
 from headwater.storage.listing import Listed, current_look, known_children, known_object
 
 if TYPE_CHECKING:
@@ -193,6 +193,7 @@ class ObjectPath:
         try:
             with store_errors(self):
                 meta = obstore.head(self.bucket.client, self.key)
+                refuse_what_is_no_store(meta, self)
         except FileNotFoundError:
             return None
         if meta["size"] == 0 and is_marked(self):
@@ -297,7 +298,9 @@ class ObjectPath:
             return look.contents[self.bucket, self.key]
         try:
             with store_errors(self):
-                data = bytes(obstore.get(self.bucket.client, self.key).bytes())
+                answer = obstore.get(self.bucket.client, self.key)
+                refuse_what_is_no_store(answer.meta, self)
+                data = bytes(answer.bytes())
         except FileNotFoundError:
             raise FileNotFoundError(2, "No such object", str(self)) from None
         if look is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.checkpoints.layout import REMEMBERED
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.definitions.flow_settings import fast_path
 from headwater.delta_log.table_history import has_transaction
@@ -90,7 +91,7 @@ def apply_changes(
     with _TARGETS[target.path]:
         if has_transaction(target.path, transaction.application, transaction.batch_id):
             return
-        side = SideTable(spark, target.memory / "events")
+        side = SideTable(spark, target.memory / REMEMBERED)
         side.recover(target.path)
         opened = OpenTarget.at(spark, target.path)
         fitted = widen_target(spark, columns, target.path, opened.rows.schema, side, where)
@@ -107,7 +108,7 @@ def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) ->
     """Delete tombstones and superseded events that are older than the target's retention."""
     module = _module(columns)
     with _TARGETS[target.path]:
-        side = SideTable(spark, target.memory / "events")
+        side = SideTable(spark, target.memory / REMEMBERED)
         side.recover(target.path)
         side.expire(target.retention, module.EXPIRES)
         if module is merge_latest:
@@ -171,7 +172,7 @@ def _remember_sequences(
 ) -> None:
     """Keep the sequences of a type 1 target's rows beside it; done twice, it says the same."""
     with _TARGETS[target.path]:
-        side = SideTable(spark, target.memory / "events")
+        side = SideTable(spark, target.memory / REMEMBERED)
         side.recover(target.path)
         rows = OpenTarget.at(spark, target.path).rows
         if column in rows.columns:

@@ -15,7 +15,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.flow_role import FlowRole
+from headwater.checkpoints.layout import REMEMBERED, FlowState
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
@@ -128,6 +129,7 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
     run.checkpoint.update_state(
         sink_id=run.destination_id(),
         has_quarantine=quarantine is not None and table_exists(quarantine),
+        change_memory=_remembered(run),
         sink_version=head_version(table) if table is not None else None,
         completed=completed,
         definition_hash=run.context.pipeline.manifest.definition_hash,
@@ -137,6 +139,14 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
         sources=source_identities(start, state),
         versions=versions(run.context),
     )
+
+
+def _remembered(run: FlowRun) -> int | None:
+    """The version of what AUTO CDC remembers beside the table; None where that is nothing, or the flow is another one."""
+    if run.role is not FlowRole.CHANGES:
+        return None
+    version = head_version(run.context.change_memory(run.dataset.name) / REMEMBERED)
+    return version if version >= 0 else None
 
 
 def _opened(run: FlowRun, surviving: FlowState | None) -> FlowState:

@@ -32,6 +32,7 @@ from headwater.incremental.refresh_record import (
     KEY,
     RefreshRecord,
     last_record,
+    lost_files,
     view_log,
 )
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
@@ -218,7 +219,7 @@ class _Refresh:
         if self.whole:
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, note="a full refresh was asked for"))
         previous = (
-            last_record(run.table, *run.identity.names)
+            lost_files(run.table) or last_record(run.table, *run.identity.names)
             if table_exists(run.table)
             else Issue(IssueType.CHANGE_SET_MISSING, "there is no earlier refresh to go on from")
         )

@@ -150,6 +150,16 @@ def test_stale_manifest_is_shown_with_a_warning(told, capsys):
     assert "sources have changed" in shown.err
 
 
+def test_parameters_of_another_run_are_said(done, capsys, caplog):
+    """The graph that is stored has the sources of its own parameters: an answer for others says so, and one without any does not."""
+    spec = done.project.folder / "pipeline.yml"
+    spec.write_text(spec.read_text() + "configuration: {landing: a}\n")
+    call(done, capsys, "lag")
+    assert "other parameters" not in caplog.text
+    call(done, capsys, "lag", "--param", "landing=s3://nobucket/x")
+    assert "other parameters" in caplog.text
+
+
 def test_graph_as_mermaid(done):
     """Kinds have their shapes, streams full lines, whole reads dotted ones, and outside sources are drawn."""
     text = mermaid(done.manifest)

@@ -81,3 +81,37 @@ def test_fewer_files_than_stated(tmp_path: Path, metrics: Any, kinds: list[str],
         "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines(metrics, *kinds))
     )
     assert commit_fault(file) == fault
+
+
+def added(number: int, stats: str | None) -> dict[str, Any]:
+    """The line of a file; a value of its partition looks like statistics."""
+    add = {"path": f"{number}.parquet", "partitionValues": {"p": '"stats":"{\\"numRecords\\":0'}}
+    return {"add": {**add, **({} if stats is None else {"stats": stats})}}
+
+
+FIVE, THREE = '{"numRecords":5,"minValues":{}}', '{"numRecords":3}'
+
+
+@pytest.mark.parametrize(
+    ("operation", "files", "more", "whole"),
+    [
+        ("WRITE", [FIVE, THREE], [], True),
+        ("WRITE", [FIVE], [], False),
+        ("WRITE", [FIVE, None], [], True),
+        ("WRITE", [FIVE, "{}"], [], True),
+        ("WRITE", [FIVE], [{"cdc": {"path": "c.parquet"}}], True),
+        ("WRITE", [FIVE, FIVE], [{"remove": {"path": "r.parquet"}}], True),
+        ("CREATE TABLE AS SELECT", [FIVE], [], True),
+    ],
+)
+def test_fewer_rows_than_stated(
+    tmp_path: Path, operation: str, files: list[str | None], more: list[dict[str, Any]], whole: bool
+):
+    """A plain write says how many rows it has, and so do its files: fewer are damage, where all files say it and no other rows were counted."""
+    file = tmp_path / f"{1:020d}.json"
+    metrics = {"numFiles": "2", "numOutputRows": "8"}
+    info = {"commitInfo": {"operation": operation, "operationMetrics": metrics}}
+    content = [info, *more, *(added(number, stats) for number, stats in enumerate(files))]
+    file.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in content))
+    fault = None if whole else "it says that it writes 8 rows, and the files in it have 5"
+    assert commit_fault(file) == fault

@@ -281,6 +281,25 @@ def test_failed_append_is_kept_and_written_later(tmp_path, caplog):
     assert "can't be written for now" in caplog.text
 
 
+def test_a_damaged_log_is_told_from_a_full_disk(tmp_path):
+    """What delta-rs says of it is one line, without its stack; what helps is named, and helps."""
+    for text in ("first", "second"):
+        with writer(tmp_path) as log:
+            log.emit("user_action", text)
+    table = tmp_path / "system" / "events"
+    newest = max((table / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:200])
+    log = writer(tmp_path)
+    log.emit("user_action", "third")
+    with pytest.raises(EventLogNotWritten) as caught:
+        log.flush()
+    assert "\n" not in caught.value.what
+    assert "headwater events" in caught.value.remedy
+    table.rename(tmp_path / "aside")
+    log.close()
+    assert [event["message"] for event in reader.events(tmp_path)] == ["third"]
+
+
 def test_close_that_fails_shows_the_events(tmp_path, capsys):
     """Events that can't be written at the end are printed to standard error, and close raises."""
     (tmp_path / "system").write_text("in the way")

@@ -13,6 +13,7 @@ from headwater.incremental.refresh_record import (
     SourceState,
     ViewLog,
     last_record,
+    lost_files,
     read_record,
     view_log,
 )
@@ -92,6 +93,17 @@ def test_what_others_did_to_a_view(tmp_path: Path, later, expected: int | None):
     view = table(tmp_path / "v", OWN, *later)
     assert view_log(view, "p", "v").foreign == expected
     assert view_log(tmp_path / "none", "p", "v") == ViewLog()
+
+
+def test_a_view_without_its_files(tmp_path: Path):
+    """What its newest refresh wrote has to be there; files that a later one replaced have not."""
+    view = table(tmp_path / "v", [add("a")], [remove("a"), add("b")])
+    issue = lost_files(view)
+    assert issue is not None
+    assert issue.kind is IssueType.DATA_FILE_MISSING
+    assert "b" in issue.reason
+    (view / "b").write_bytes(b"x" * int(add("b")["add"]["size"]))
+    assert lost_files(view) is None
 
 
 def test_a_view_without_a_refresh(tmp_path: Path):

@@ -122,3 +122,12 @@ def test_a_lease_that_cant_be_read_is_not_called_removed(tmp_path: Path, monkeyp
                 lease.check()
             assert "removed" not in str(caught.value)
         lease.check()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe not text", b'{"token": "abc"}', b"[1]"])
+def test_what_no_holder_wrote_keeps_nobody_out(tmp_path: Path, content: bytes):
+    """The lock decides, and the text is only shown."""
+    (tmp_path / "update.lease").write_bytes(content)
+    with update_lease(tmp_path, "first") as first:
+        first.check()
+        assert first.token == 1

@@ -105,6 +105,18 @@ def test_the_second_is_refused_and_told_of_the_first(hold, store: Store):
     assert holder_of(str(store.text))["free"] is True
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "\ufffd\ufffd not JSON", "[1, 2]", '{"token": "abc", "free": true}', '{"token": {}, "host": 5}'],
+)
+def test_what_no_holder_wrote_is_free_after_its_time(hold, store: Store, times: Times, text: str):
+    """Whatever lies at the lease's place counts as a holder's until its time is over, and keeps nobody out for longer."""
+    store.text, store.written = text, times.store - LIFETIME.seconds - 1
+    with hold("first") as first:
+        first.check()
+        assert first.token == 1
+
+
 def test_only_the_dead_lose_it(hold, times: Times):
     """A holder that renews is never taken over, however long it runs; one that ceased to is after its time, and stands back
     before that.

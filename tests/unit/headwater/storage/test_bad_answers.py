@@ -109,6 +109,16 @@ def test_a_wrong_clock_is_named(code):
             assert "credentials" not in caught.value.remedy
 
 
+def test_what_is_no_store_is_named():
+    """A web page, or a proxy, answers 200 to everything: its text is no content of ours, whatever is asked for."""
+    with answering(200, "Welcome") as place:
+        for call in (place.read_text, place.is_file, StoredObject(place).read):
+            with pytest.raises(StoreRefused, match="no object store") as caught:
+                call()
+            assert "endpoint" in caught.value.remedy
+            assert caught.value.where == str(place)
+
+
 def test_credentials_that_have_expired_are_named():
     """They are for good too: nothing renews them but who started this process."""
     with answering(400, "ExpiredToken") as place, pytest.raises(StoreRefused, match="ExpiredToken") as caught:

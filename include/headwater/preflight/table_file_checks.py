@@ -1,0 +1,42 @@
+"""The data files of a flow's table against its log: a stream appends beside files that are gone, and says nothing.
+
+Decision 0241.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.checkpoints.conditions import TableFilesGone
+from headwater.checkpoints.flow_role import FlowRole
+from headwater.delta_log.missing_files import missing_of_all, missing_of_newest
+from headwater.preflight.damage import Damage, Repair
+from headwater.preflight.flow_start import FlowStart
+
+
+def files_are_gone(start: FlowStart) -> Iterator[Damage]:
+    """Files of the newest commit, in a deep check all: their rows count as read, and readers of the table fail."""
+    if start.table is None or start.sink_id is None:
+        return
+    try:
+        missing = missing_of_all(start.table) if start.deep else missing_of_newest(start.table)
+    except (
+        FileNotFoundError,
+        ValueError,
+        KeyError,
+    ):  # cleaned away meanwhile; another check names a damaged commit
+        return
+    if missing:
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield Damage(
+            TableFilesGone(
+                f"Files of {start.place} are gone or cut: {missing[0]}{more}. Their rows were read before, and would be missing for good.",
+                where=start.table,
+                remedy="Restore them from a backup. If there is none, refill the table from its sources: "
+                f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
+            ),
+            tuple(missing[:10]),
+            (Repair.FULL_REFRESH,),
+            # The next refresh of a view computes it whole (``incremental.refresh_record``).
+            blocks=start.role is not FlowRole.VIEW,
+        )

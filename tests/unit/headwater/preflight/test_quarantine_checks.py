@@ -1,0 +1,98 @@
+"""A quarantine that is gone is missed by all flows of its table, also after an update that was killed before it said that there was one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.quarantine_checks import quarantine_was_lost
+
+FLOWS = ("first", "second")
+
+
+def commit(table: Path, flow: str = "first", *, epoch: int = 0, pipeline: str = "p", **counts: Any) -> None:
+    """A commit as a flow makes it: with the counts of its batch."""
+    about = {"pipeline": pipeline, "flow": flow, "epoch": epoch, "quality": {"rows": 2, **counts}}
+    info = CommitProperties(custom_metadata={"userMetadata": json.dumps(about)})
+    write_deltalake(str(table), pa.table({"id": [1]}), mode="append", commit_properties=info)
+
+
+def start_of(root: Path, flow: str = "first", *, state: FlowState | None = None) -> FlowStart:
+    """The start of one of two flows into the table ``t``, which is there; its quarantine is not."""
+    table, checkpoint = root / "t", FlowCheckpoint(root / "checkpoints" / "t" / flow)
+    if state is not None:
+        checkpoint.write_state(state)
+    table_id = str(DeltaTable(str(table)).metadata().id)
+    stored = checkpoint.read_state() or FlowState()
+    return FlowStart(
+        "p",
+        flow,
+        "t",
+        checkpoint,
+        stored,
+        table,
+        table_id,
+        declared=FLOWS,
+        quarantine=root / "t_quarantine",
+    )
+
+
+def found(start: FlowStart) -> list[str]:
+    """What the check finds."""
+    return [damage.condition for damage in quarantine_was_lost(start)]
+
+
+def test_one_repair_gives_it_up_for_all_flows(tmp_path: Path):
+    """Each flow of the table misses it; given up by one, none does."""
+    commit(tmp_path / "t")
+    starts = [start_of(tmp_path, flow, state=FlowState(has_quarantine=True)) for flow in FLOWS]
+    assert [found(start) for start in starts] == [["QUARANTINE_GONE"]] * 2
+    (damage,) = quarantine_was_lost(starts[0])
+    assert damage.mend is not None
+    damage.mend()
+    assert [found(start_of(tmp_path, flow)) for flow in FLOWS] == [[], []]
+
+
+def test_a_killed_update_had_one(tmp_path: Path):
+    """Its commits say so, before the flow's state does; given up, it is not missed again."""
+    commit(tmp_path / "t", quarantined=0)
+    commit(tmp_path / "t", quarantined=1)
+    start = start_of(tmp_path, state=FlowState())
+    (damage,) = quarantine_was_lost(start)
+    assert damage.condition == "QUARANTINE_GONE"
+    write_deltalake(str(tmp_path / "t_quarantine"), pa.table({"id": [1]}))
+    assert found(start) == []
+    assert damage.mend is not None
+    damage.mend()
+    assert found(replace(start_of(tmp_path), quarantine=tmp_path / "away")) == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "state"),
+    [
+        ({"quarantined": 0, "files": 0}, FlowState()),
+        ({"quarantined": 1}, FlowState(epoch=1)),
+        ({"quarantined": 1, "flow": "second"}, FlowState()),
+        ({"quarantined": 1, "pipeline": "other"}, FlowState()),
+        ({"quarantined": 1}, FlowState(sink_version=0)),
+        ({"quarantined": 1}, FlowState(sink_id="another table")),
+    ],
+)
+def test_what_is_not_missed(tmp_path: Path, counts: dict[str, Any], state: FlowState):
+    """Batches that kept nothing out, other flows and epochs, and what was settled by the last run that ended."""
+    commit(tmp_path / "t", **counts)
+    assert found(start_of(tmp_path, state=state)) == []
+
+
+def test_files_count(tmp_path: Path):
+    """A file that could not be read is a row of the quarantine, too."""
+    commit(tmp_path / "t", quarantined=0, files=1)
+    assert found(start_of(tmp_path, state=FlowState())) == ["QUARANTINE_GONE"]
