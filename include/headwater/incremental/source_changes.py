@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
+from headwater.incremental.table_features import adds_harmless_features
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place, of_spark
@@ -165,7 +166,7 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
     protocols = [action["protocol"] for actions in commits for action in actions if "protocol" in action]
     # RESTORE writes down the one that is there.
     before = metadata_at(table, first) if protocols else None
-    if any(before is None or _features(one) != before["protocol"] for one in protocols):
+    if any(before is None or not adds_harmless_features(before["protocol"], one) for one in protocols):
         return Issue(
             IssueType.DELTA_PROTOCOL_CHANGED,
             f"features of the Delta table {name} were changed",
@@ -190,12 +191,6 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
             reason = f"the column {column} of {name} is not what it was"
             return Issue(IssueType.DATA_SCHEMA_CHANGED, reason, table=name)
     return None
-
-
-def _features(protocol: Mapping[str, Any]) -> tuple[int, int, frozenset[str]]:
-    """What a reader and a writer of a table must know."""
-    named = [*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())]
-    return int(protocol["minReaderVersion"]), int(protocol["minWriterVersion"]), frozenset(map(str, named))
 
 
 def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:
@@ -227,14 +222,12 @@ def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
             "schemaString": opened.schema().to_json(),
             "partitionColumns": list(metadata.partition_columns),
             "configuration": dict(metadata.configuration),
-            "protocol": _features(
-                {
-                    "minReaderVersion": protocol.min_reader_version,
-                    "minWriterVersion": protocol.min_writer_version,
-                    "readerFeatures": protocol.reader_features,
-                    "writerFeatures": protocol.writer_features,
-                }
-            ),
+            "protocol": {
+                "minReaderVersion": protocol.min_reader_version,
+                "minWriterVersion": protocol.min_writer_version,
+                "readerFeatures": protocol.reader_features,
+                "writerFeatures": protocol.writer_features,
+            },
         }
     except (DeltaError, OSError):
         return None

@@ -60,6 +60,12 @@ PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
+def protocol(reader: int, writer: int, *features: str) -> dict[str, Any]:
+    """What readers and writers of a table must know."""
+    named = {"readerFeatures": list(features), "writerFeatures": list(features)} if features else {}
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}}
+
+
 def table(folder: Path, *commits: list[dict[str, Any]], first: list[dict[str, Any]] | None = None) -> Path:
     """A table's log: its creation, then these commits."""
     log = folder / "_delta_log"
@@ -116,7 +122,10 @@ def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
         ([metadata(FIELDS[1:])], IssueType.DATA_SCHEMA_CHANGED),
         ([metadata(FIELDS, ("id",))], IssueType.PARTITION_SCHEMA_CHANGED),
         ([metadata(**{"delta.columnMapping.mode": "name"})], IssueType.DELTA_PROTOCOL_CHANGED),
-        ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([protocol(3, 7, "deletionVectors", "changeDataFeed", "aFeatureOfTomorrow")], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([protocol(4, 7, "deletionVectors")], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([protocol(3, 7, "deletionVectors", "rowTracking", "domainMetadata"), add("a")], None),
+        ([protocol(1, 4), add("a")], None),
         ([PROTOCOL, add("a")], None),
         ([metadata([*FIELDS, {**FIELDS[0], "name": "new"}]), add("a")], None),
         ([metadata(FIELDS[:1]), add("a")], None),
@@ -127,6 +136,17 @@ def test_another_shape(tmp_path: Path, commit, issue: IssueType | None):
     """Columns that the view uses, partitioning and features must be what they were; other columns may come and go."""
     outcome = change(tmp_path / "t", commit)
     assert (outcome.kind if isinstance(outcome, Issue) else None) == issue
+
+
+def test_a_feature_that_went(tmp_path: Path):
+    """Without deletion vectors, rows that they hide in a file that went would be seen again."""
+    outcome = change(
+        tmp_path / "t",
+        [protocol(1, 2), add("a"), remove("old", "v")],
+        first=[protocol(3, 7, "deletionVectors"), metadata()],
+    )
+    assert isinstance(outcome, Issue)
+    assert outcome.kind is IssueType.DELTA_PROTOCOL_CHANGED
 
 
 def test_another_collation(tmp_path: Path):
