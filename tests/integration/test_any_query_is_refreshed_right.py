@@ -148,6 +148,7 @@ SAMPLE = {
     "composed 14": "GENERIC_AGGREGATE",
     "not exists": f"{FULL} SUBQUERY_EXPRESSION",
     "rollup with its id": "GENERIC_AGGREGATE",
+    "lateral explode": "ROW_BASED",
     "where rows lie": f"{FULL} PLAN_NOT_DETERMINISTIC (NON_DETERMINISTIC_EXPRESSION)",
 }
 

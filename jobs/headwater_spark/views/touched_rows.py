@@ -232,7 +232,7 @@ class Tracing:
             return None
         if not needed <= below.known:
             return None
-        kept = sorted(below.known) if inner else []
+        kept = sorted(below.known & (wished | needed)) if inner else []  # what nothing reads is not there
         old, new = (*kept, *(instead[number] for number in others)), (*kept, *others)
         return Answer(Renamed(node.number, old, new, below.recipe), frozenset(new))
 

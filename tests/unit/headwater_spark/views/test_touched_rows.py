@@ -31,6 +31,9 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     "filter": (p.where(SALES, p.above(3, 1)), (1, 2, 3)),
     "inner": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1, 12)),
     "inner by one side": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1,)),
+    "inner by a column of the other side alone": (
+        p.project(p.join(STORES, SALES, "Inner", p.equal(11, 2)), p.named(p.column(11), 40)), (40,),
+    ),
     "two joins": (
         p.join(p.join(SALES, STORES, "Inner", p.equal(2, 11)), RETURNS, "Inner", p.equal(1, 21)), (1, 12),
     ),
