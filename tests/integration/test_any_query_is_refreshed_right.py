@@ -79,7 +79,8 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "unpivot": ("select * from (select sale_id, qty, prod_id from sales) unpivot (v for k in (qty, prod_id))", True),
     "lateral view": ("select sale_id, day, p, t from sales lateral view outer posexplode(tags) x as p, t", True),
     "exploded and counted": ("select t, count(*) n from sales lateral view explode(tags) x as t group by t", True),
-    "lateral join": ("select c.cust_id, x.m from customer c, lateral (select max(s.amount) m from sales s where s.cust_id = c.cust_id) x", False),
+    "lateral join": ("select c.cust_id, x.m from customer c, lateral (select max(s.amount) m from sales s where s.cust_id = c.cust_id) x", True),
+    "lateral explode": ("select s.sale_id, s.day, t.tag from sales s, lateral explode(s.tags) as t(tag)", True),
     "ranks": ("select * from (select sale_id, day, store_id, rank() over (partition by day, store_id order by amount desc) r, dense_rank() over (partition by day order by amount) d from sales) where r <= 2", True),
     "frames": ("select store_id, sale_id, ts, sum(qty) over (partition by store_id order by ts, sale_id rows between 2 preceding and current row) a, avg(amount) over (partition by store_id order by ts range between interval 1 day preceding and current row) b from sales", True),
     "lead and lag": ("select cust_id, sale_id, lead(qty, 1, -1) over (partition by cust_id order by ts, sale_id) a, first_value(day) over (partition by cust_id order by ts, sale_id) f, last_value(qty) over (partition by cust_id order by ts, sale_id rows between unbounded preceding and unbounded following) l, nth_value(qty, 2) over (partition by cust_id order by ts, sale_id) n from sales", True),
@@ -147,6 +148,7 @@ SAMPLE = {
     "composed 14": "GENERIC_AGGREGATE",
     "not exists": f"{FULL} SUBQUERY_EXPRESSION",
     "rollup with its id": "GENERIC_AGGREGATE",
+    "lateral explode": "ROW_BASED",
     "where rows lie": f"{FULL} PLAN_NOT_DETERMINISTIC (NON_DETERMINISTIC_EXPRESSION)",
 }
 

@@ -73,8 +73,9 @@ STEPS: list[tuple[str, Any, dict[str, str]]] = [
         {"sales": CHANGED},
     ),
     (
-        "dimensions change: one with a feed, one without",
+        "dimensions change: one with a feed, one that gets deletion vectors",
         lambda star: star.run(
+            "alter table {store} set tblproperties ('delta.enableDeletionVectors' = 'true')",
             "update {store} set region = 'new' where store_id = 3",
             "update {customer} set city = 'x', segment = 's9' where cust_id % 11 = 3",
             "delete from {customer} where cust_id = 12",

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
+from headwater.incremental.column_shapes import columns_by_name, mapping_of
+from headwater.incremental.table_features import adds_harmless_features
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place, of_spark
@@ -20,8 +22,6 @@ from headwater.storage.place import Place, of_spark
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
 _CDF = "delta.enableChangeDataFeed"
-# Of a column's metadata, what says where its values lie and how they compare: the schema calls all texts `string`.
-_DECIDING = ("delta.columnMapping", "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
 
 
 class ChangeKind(StrEnum):
@@ -165,7 +165,7 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
     protocols = [action["protocol"] for actions in commits for action in actions if "protocol" in action]
     # RESTORE writes down the one that is there.
     before = metadata_at(table, first) if protocols else None
-    if any(before is None or _features(one) != before["protocol"] for one in protocols):
+    if any(before is None or not adds_harmless_features(before["protocol"], one) for one in protocols):
         return Issue(
             IssueType.DELTA_PROTOCOL_CHANGED,
             f"features of the Delta table {name} were changed",
@@ -181,10 +181,13 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
         )
     if list(after.get("partitionColumns") or []) != before["partitionColumns"]:
         return Issue(IssueType.PARTITION_SCHEMA_CHANGED, f"{name} is partitioned in another way", table=name)
-    mapping = "delta.columnMapping.mode"
-    if (after.get("configuration") or {}).get(mapping) != before["configuration"].get(mapping):
+    mappings = mapping_of(before["configuration"]), mapping_of(after.get("configuration") or {})
+    # Columns that get names of their own in the files are called there as before.
+    if mappings[0] != mappings[1] and mappings != ("none", "name"):
         return Issue(IssueType.DELTA_PROTOCOL_CHANGED, f"columns of {name} are mapped anew", table=name)
-    was, now = _fields(before["schemaString"]), _fields(str(after["schemaString"]))
+    was, now = (
+        columns_by_name(text, mappings[1]) for text in (before["schemaString"], after["schemaString"])
+    )
     for column in sorted(columns):
         if was.get(column.lower()) != now.get(column.lower()):
             reason = f"the column {column} of {name} is not what it was"
@@ -192,27 +195,11 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
     return None
 
 
-def _features(protocol: Mapping[str, Any]) -> tuple[int, int, frozenset[str]]:
-    """What a reader and a writer of a table must know."""
-    named = [*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())]
-    return int(protocol["minReaderVersion"]), int(protocol["minWriterVersion"]), frozenset(map(str, named))
-
-
 def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:
     for actions in reversed(commits):
         for action in reversed(actions):
             if "metaData" in action:
                 yield action["metaData"]
-
-
-def _fields(schema: str) -> dict[str, str]:
-    """Each column by its name in lower case: type, collations, and where columns are mapped, where its values lie."""
-    shown = {}
-    for field in json.loads(schema)["fields"]:
-        metadata = {k: v for k, v in (field.get("metadata") or {}).items() if k.startswith(_DECIDING)}
-        # Spelled otherwise it is another column to whoever reads all of them.
-        shown[field["name"].lower()] = json.dumps([field["name"], field["type"], metadata], sort_keys=True)
-    return shown
 
 
 def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
@@ -227,23 +214,24 @@ def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
             "schemaString": opened.schema().to_json(),
             "partitionColumns": list(metadata.partition_columns),
             "configuration": dict(metadata.configuration),
-            "protocol": _features(
-                {
-                    "minReaderVersion": protocol.min_reader_version,
-                    "minWriterVersion": protocol.min_writer_version,
-                    "readerFeatures": protocol.reader_features,
-                    "writerFeatures": protocol.writer_features,
-                }
-            ),
+            "protocol": {
+                "minReaderVersion": protocol.min_reader_version,
+                "minWriterVersion": protocol.min_writer_version,
+                "readerFeatures": protocol.reader_features,
+                "writerFeatures": protocol.writer_features,
+            },
         }
     except (DeltaError, OSError):
         return None
 
 
 def _has_feed(table: Place, first: int, commits: list[list[Action]]) -> bool:
-    """Whether the feed was on at the beginning, and nothing turned it off since."""
+    """Whether the feed was on at the beginning, and nothing turned it off or mapped columns since."""
     switches = [metadata.get("configuration") or {} for metadata in _metadata_backwards(commits)]
     before = metadata_at(table, first)
     if before is None:
         return False
-    return all(str(one.get(_CDF)).lower() == "true" for one in (*switches, before["configuration"]))
+    states = [*switches, before["configuration"]]
+    return (
+        all(str(one.get(_CDF)).lower() == "true" for one in states) and len(set(map(mapping_of, states))) == 1
+    )

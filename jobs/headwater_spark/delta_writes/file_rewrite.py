@@ -55,6 +55,9 @@ _METRICS = (
     "materializeSourceTimeMs", "scanTimeMs", "rewriteTimeMs",
 )  # fmt: skip
 
+# What Delta counts of a plain write.
+_WRITTEN = ("numFiles", "numOutputRows", "numOutputBytes")
+
 
 @dataclass(frozen=True)
 class DataFile:
@@ -199,6 +202,8 @@ class FileRewrite:
         if CHANGE_TYPE in rows.columns and len(added_files(written)) == len(written):
             # No row came or went. Without rows of its own, the feed would show all rows of the files as gone and come.
             written, removed = [], []
+            # Delta counted what was written for nothing: a commit that states rows and has no file is damage (decision 0236).
+            self._state_metrics(dict.fromkeys(_WRITTEN, 0))
         self._delta_transaction.updateSetTransaction(
             transaction.application, transaction.batch_id, java_class(self._jvm, OPTION).apply(now)
         )
@@ -246,12 +251,16 @@ class FileRewrite:
             "executionTimeMs": milliseconds,
             "rewriteTimeMs": milliseconds,
         }
+        self._state_metrics({name: values.get(name, 0) for name in _METRICS})
+
+    def _state_metrics(self, values: Mapping[str, int]) -> None:
+        """Have the commit say this of itself, whatever was counted before under these names."""
         create = java_class(self._jvm, "org.apache.spark.sql.execution.metric.SQLMetrics").createMetric
         spark = self._session._jsparkSession  # noqa: SLF001
         metrics = {}
-        for name in _METRICS:
+        for name, value in values.items():
             metrics[name] = create(spark.sparkContext(), name)
-            metrics[name].set(values.get(name, 0))
+            metrics[name].set(value)
         python = java_class(self._jvm, PYTHON_UTILS)
         self._delta_transaction.registerSQLMetrics(spark, python.toScalaMap(metrics))
 

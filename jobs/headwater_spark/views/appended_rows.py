@@ -45,7 +45,7 @@ def appended(root: Node, leaf: int) -> Recipe | None:  # noqa: PLR0911 - one ret
     below = appended(root.children[side], leaf)
     if below is None:
         return None
-    if root.kind in PASSING or root.kind in ("Project", "Filter", "Generate", "Expand"):
+    if root.kind in PASSING or root.kind in ("Project", "Filter", "Generate", "LateralJoin", "Expand"):
         return Over(root.number, (below,))
     if root.kind == "Join" and side in _GROWING_SIDES.get(root.join_type, ()):
         return Over(

@@ -41,10 +41,13 @@ def blurred(node: Node, inexact: frozenset[int]) -> frozenset[int]:
 
 def names_group(output: Expr, keys: Sequence[Expr], inexact: frozenset[int]) -> bool:
     """Whether each row of a group has the same value of an output, as the group has it."""
-    if not output.references & inexact:
-        return True
     inner = output.children[0] if output.kind == "Alias" else output
-    return any(same(inner, key) for key in keys if key.id not in inexact)
+    if any(same(inner, key) for key in keys if key.id not in inexact):
+        return True
+    made = [key for key in keys if key.kind != "AttributeReference" and _may_be_inexact(key)]
+    return not output.references & inexact and not any(
+        same(part, key) for part in inner.walk() for key in made
+    )
 
 
 def partition_keys(window: Node) -> frozenset[int]:
@@ -69,6 +72,13 @@ def _marked(value: Any, collated: Collection[int]) -> Any:
     own = {"dataType": COLLATED} if value.kind == "AttributeReference" and value.id in collated else {}
     children = tuple(_marked(child, collated) for child in value.children)
     return replace(value, fields={**value.fields, **own}, children=children)
+
+
+def _may_be_inexact(key: Expr) -> bool:
+    """Whether something that is made of columns may be such a value; its type stands in the parts that change it."""
+    return any(
+        part.kind == "Collate" or any(word in repr(part.fields) for word in _KINDS) for part in key.walk()
+    )
 
 
 def _is_inexact(column: Expr) -> bool:

@@ -119,6 +119,9 @@ class Node:
             return (*self.children[0].output, *_ids(self.exprs("windowExpressions")))
         if self.kind == "Generate":
             return (*self.children[0].output, *_ids(self.exprs("generatorOutput")))
+        if self.kind == "LateralJoin":
+            made = [plan.output for one in self.exprs("right") for plan in one.plans]
+            return (*self.children[0].output, *made[0]) if made else ()
         if self.kind == "Join":
             left, right = self.children
             return (

@@ -19,6 +19,7 @@ _ALLOWED = {
     "Join",
     "Union",
     "Generate",
+    "LateralJoin",
     "Expand",
     "Window",
     "Distinct",
@@ -133,7 +134,6 @@ _IN_PYTHON = "Python code makes these rows, and does not say from which others"
 _IN_WORDS = {
     **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "with LIMIT or OFFSET, whether a row stays depends on all others"),
     "Sample": "which rows a sample picks depends on where they lie",
-    "LateralJoin": "a LATERAL subquery is another query for each row",
     **dict.fromkeys(("UnionLoop", "UnionLoopRef"), "each round of a recursive query reads the rows of the one before"),
     "LogicalRDD": "rows that Python made (createDataFrame, an RDD) have no versions that could be compared",
     **dict.fromkeys(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from headwater.delta_log.file_bounds import Sought, Value
-from headwater_spark.plans.plan_walk import items, simple_name
+from headwater_spark.plans.plan_walk import descends_from, items, simple_name
 
 # Types whose values have bounds that are compared as they are.
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
@@ -15,16 +16,31 @@ _LOW, _HIGH = ("GreaterThan", "GreaterThanOrEqual"), ("LessThan", "LessThanOrEqu
 
 
 def pushed_conditions(optimized: Any) -> dict[str, list[Sought]]:
-    """The values that each labelled table of an optimized plan is asked for, by its label (see ``rows_of_files``)."""
+    """The values that each labelled table of an optimized plan is asked for, by its label (see ``rows_of_files``).
+
+    A correlated subquery may make the optimizer read a table a second time, for other rows: nothing is said of it then.
+    """
     by_label: dict[str, list[Sought]] = {}
+    reads: Counter[str] = Counter()
     for node in _nodes(optimized):
+        label = _label(node)
+        if label is not None:
+            reads[label] += 1
         if simple_name(node) != "Filter":
             continue
         (child,) = items(node.children())
-        if simple_name(child) == "LogicalRelation":
-            label = str(child.relation().location().actionType())
-            by_label.setdefault(label, []).extend(_sought(node.condition()))
-    return by_label
+        label = _label(child)
+        if label is not None:
+            by_label[label] = list(_sought(node.condition()))
+    return {label: sought for label, sought in by_label.items() if reads[label] == 1}
+
+
+def _label(node: Any) -> str | None:
+    """The label of a table, None of anything else."""
+    if simple_name(node) != "LogicalRelation" or not descends_from(node.relation(), "HadoopFsRelation"):
+        return None
+    location = node.relation().location()
+    return str(location.actionType()) if simple_name(location) == "TahoeBatchFileIndex" else None
 
 
 def _nodes(plan: Any) -> Iterator[Any]:

@@ -131,7 +131,7 @@ class Tracing:
             below = follow(child, wanted, wished | condition.references)
             usable = condition.references <= below.known and not condition.has_subquery
             return Answer(Over(node.number, (below.recipe,)) if usable else below.recipe, below.known)
-        if node.kind == "Generate":
+        if node.kind in ("Generate", "LateralJoin"):
             return self._through_generate(node, wished, follow, wanted)
         if node.kind == "Expand":
             return _expanded(node, wanted, wished, follow)
@@ -142,9 +142,9 @@ class Tracing:
     def _through_generate(
         self, node: Node, wished: frozenset[int], follow: _Follow, wanted: frozenset[int]
     ) -> Answer:
-        made = frozenset(one.id for one in node.exprs("generatorOutput") if one.id is not None)
-        generator = node.exprs("generator")
-        needed = frozenset(number for one in generator for number in one.references)
+        given = frozenset(node.children[0].output)
+        made = frozenset(node.output) - given
+        needed = frozenset(number for one in node.expressions for number in one.references) & given
         if node.fields.get("unrequiredChildIndex"):
             raise NotTraceable(node.kind, "a generator drops columns of its input")
         wants_made = bool(made & wanted)
@@ -232,7 +232,7 @@ class Tracing:
             return None
         if not needed <= below.known:
             return None
-        kept = sorted(below.known) if inner else []
+        kept = sorted(below.known & (wished | needed)) if inner else []  # what nothing reads is not there
         old, new = (*kept, *(instead[number] for number in others)), (*kept, *others)
         return Answer(Renamed(node.number, old, new, below.recipe), frozenset(new))
 

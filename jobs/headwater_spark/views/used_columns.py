@@ -34,7 +34,7 @@ def _wanted_below(node: Node, wanted: frozenset[int]) -> frozenset[int]:
     if node.kind == "Aggregate":
         outputs = [one for one in node.exprs("aggregateExpressions") if one.id in wanted]
         return _references((*outputs, *node.exprs("groupingExpressions")))
-    if node.kind in PASSING or node.kind in ("Filter", "Join", "Window", "Generate"):
+    if node.kind in PASSING or node.kind in ("Filter", "Join", "Window", "Generate", "LateralJoin"):
         return wanted | _references(node.expressions)
     return frozenset(number for child in node.children for number in child.output)
 

@@ -58,6 +58,20 @@ def metadata(
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 FEED = {"delta.enableChangeDataFeed": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
+NESTED = {"type": "struct", "fields": [FIELDS[0]]}
+
+
+def mapped(name: str, number: int, physical: str, kind: object = "long") -> dict[str, Any]:
+    """A column that is found in files by a name of its own."""
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": kind, "nullable": True, "metadata": mapping}
+
+
+def protocol(reader: int, writer: int, *features: str) -> dict[str, Any]:
+    """What readers and writers of a table must know."""
+    named = {"readerFeatures": list(features), "writerFeatures": list(features)} if features else {}
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **named}}
 
 
 def table(folder: Path, *commits: list[dict[str, Any]], first: list[dict[str, Any]] | None = None) -> Path:
@@ -115,8 +129,15 @@ def test_an_appended_file_with_deleted_rows_has_its_vector(tmp_path: Path):
         ([metadata([{**FIELDS[0], "type": "string"}, FIELDS[1]])], IssueType.DATA_SCHEMA_CHANGED),
         ([metadata(FIELDS[1:])], IssueType.DATA_SCHEMA_CHANGED),
         ([metadata(FIELDS, ("id",))], IssueType.PARTITION_SCHEMA_CHANGED),
-        ([metadata(**{"delta.columnMapping.mode": "name"})], IssueType.DELTA_PROTOCOL_CHANGED),
-        ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([metadata(**{"delta.columnMapping.mode": "id"})], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([metadata([mapped("id", 1, "id"), *FIELDS[1:]], **MAPPED), add("a")], None),
+        ([metadata([mapped("id", 1, "col-7"), *FIELDS[1:]], **MAPPED)], IssueType.DATA_SCHEMA_CHANGED),
+        ([metadata([{**FIELDS[0], "type": NESTED}], **MAPPED)], IssueType.DATA_SCHEMA_CHANGED),
+        ([metadata([{**FIELDS[0], "nullable": False}, FIELDS[1]])], None),
+        ([protocol(3, 7, "deletionVectors", "changeDataFeed", "aFeatureOfTomorrow")], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([protocol(4, 7, "deletionVectors")], IssueType.DELTA_PROTOCOL_CHANGED),
+        ([protocol(3, 7, "deletionVectors", "rowTracking", "domainMetadata"), add("a")], None),
+        ([protocol(1, 4), add("a")], None),
         ([PROTOCOL, add("a")], None),
         ([metadata([*FIELDS, {**FIELDS[0], "name": "new"}]), add("a")], None),
         ([metadata(FIELDS[:1]), add("a")], None),
@@ -127,6 +148,38 @@ def test_another_shape(tmp_path: Path, commit, issue: IssueType | None):
     """Columns that the view uses, partitioning and features must be what they were; other columns may come and go."""
     outcome = change(tmp_path / "t", commit)
     assert (outcome.kind if isinstance(outcome, Issue) else None) == issue
+
+
+@pytest.mark.parametrize(("physical", "same"), [("id", True), ("col-7", False)])
+def test_a_nested_column_that_is_mapped(tmp_path: Path, physical: str, same: bool):
+    """A field of a struct has a name in the files as well; its number there counts for nothing where names decide."""
+    outer = {"name": "id", "type": NESTED, "nullable": True, "metadata": {}}
+    inner = {"type": "struct", "fields": [mapped("id", 2, physical)]}
+    later = metadata([mapped("id", 1, "id", inner)], **MAPPED)
+    outcome = change(tmp_path / "t", [later, add("a")], first=[PROTOCOL, metadata([outer])])
+    assert isinstance(outcome, SourceChange) is same
+
+
+def test_a_feed_across_a_mapping_of_columns(tmp_path: Path):
+    """Delta reads no feed where columns were renamed in between: the files are compared."""
+    rows = [remove("old"), add("new")]
+    columns = [mapped("id", 1, "id"), mapped("unused", 2, "unused")]
+    outcome = change(
+        tmp_path / "t", [metadata(columns, **FEED, **MAPPED)], rows, first=[PROTOCOL, metadata(**FEED)]
+    )
+    assert isinstance(outcome, SourceChange)
+    assert outcome.change_feed is False
+
+
+def test_a_feature_that_went(tmp_path: Path):
+    """Without deletion vectors, rows that they hide in a file that went would be seen again."""
+    outcome = change(
+        tmp_path / "t",
+        [protocol(1, 2), add("a"), remove("old", "v")],
+        first=[protocol(3, 7, "deletionVectors"), metadata()],
+    )
+    assert isinstance(outcome, Issue)
+    assert outcome.kind is IssueType.DELTA_PROTOCOL_CHANGED
 
 
 def test_another_collation(tmp_path: Path):

@@ -107,6 +107,13 @@ def expand(child: Node, made: int, *columns: int) -> Node:
     return Node("Expand", 0, fields, (child,))
 
 
+def lateral(child: Node, number: int, made: int) -> Node:
+    """Each row twice, beside a LATERAL subquery without a table: with one of its columns again, under the id ``made``, and with NULL."""
+    inner = Node("Generate", 0, {"generatorOutput": (column(made),)}, (Node("OneRowRelation"),))
+    subquery = Expr("LateralSubquery", {}, (column(number),), (inner,))
+    return Node("LateralJoin", 0, {"joinType": "Inner", "right": subquery}, (child,))
+
+
 def union(*children: Node) -> Node:
     """All rows of several."""
     return Node("Union", 0, {}, children)
@@ -161,6 +168,10 @@ def _applied(node: Node, inputs: list[Bag]) -> Bag:
             for parts in node.projections
         ]
         return sum(made, Counter())
+    if node.kind == "LateralJoin":
+        number, made = node.exprs("right")[0].children[0].id or 0, node.output[-1]
+        again = _mapped(inputs[0], lambda row: (*row, (made, dict(row)[number])))
+        return again + _mapped(inputs[0], lambda row: (*row, (made, None)))
     if node.kind == "Union":
         return sum(
             (

@@ -70,6 +70,20 @@ def test_a_key_that_is_made_of_one_is_exact() -> None:
     assert traced(rows, rows.leaves[0].number, 0)
 
 
+@pytest.mark.parametrize("kind", ["Collate", "Cast"])
+def test_what_is_made_of_a_key_that_is_one_is_not_known(kind: str) -> None:
+    """Groups by a text with a collation, or as a float, that is made on the spot: the column below is neither."""
+    text = of_type(2, "string")
+    key = Expr(kind, {"dataType": "double"} if kind == "Cast" else {}, (text,))
+    fields = {"groupingExpressions": (DAY, key), "aggregateExpressions": (DAY, made_of(key), COUNTED)}
+    groups = p.numbered(Node("Aggregate", 0, fields, (table(text),)))
+    assert [traced(groups, groups.leaves[0].number, place) for place in (0, 1)] == [True, False]
+    week = Expr("TruncTimestamp", {}, (text,))
+    fields = {"groupingExpressions": (week,), "aggregateExpressions": (made_of(week), COUNTED)}
+    weeks = p.numbered(Node("Aggregate", 0, fields, (table(text),)))
+    assert traced(weeks, weeks.leaves[0].number, 0)
+
+
 def test_collations_are_marked() -> None:
     """Spark's description of a plan calls all texts alike; the columns that have a collation are named from outside."""
     root = p.numbered(grouped(of_type(2, "string"), made_of(of_type(2, "string"))))

@@ -27,7 +27,7 @@ class Sequence(list[Any]):
 
 def node(kind: str, *children: Any, **methods: Any) -> Any:
     """An object of the JVM: its class, and what its methods give."""
-    own = SimpleNamespace(getName=lambda: f"org.apache.spark.{kind}")
+    own = SimpleNamespace(getName=lambda: f"org.apache.spark.{kind}", getSuperclass=lambda: None)
     values = {name: (lambda value=value: value) for name, value in methods.items()}
     return SimpleNamespace(getClass=lambda: own, children=lambda: Sequence(children), **values)
 
@@ -57,9 +57,13 @@ def among(name: str, kind: str, *values: Any) -> Any:
     return node("InSet", child=column(name, kind), hset=Sequence(values))
 
 
+def table(label: str = "3", index: str = "TahoeBatchFileIndex") -> Any:
+    files = node("HadoopFsRelation", location=node(index, actionType=label))
+    return node("LogicalRelation", relation=files)
+
+
 def asked(condition: Any) -> list[Sought]:
-    relation = node("LogicalRelation", relation=node("H", location=node("L", actionType="3")))
-    found = pushed_conditions(node("Project", node("Filter", relation, condition=condition)))
+    found = pushed_conditions(node("Project", node("Filter", table(), condition=condition)))
     assert set(found) == {"3"}
     return found["3"]
 
@@ -96,3 +100,20 @@ def test_what_says_nothing_of_bounds():
     assert asked(node("Not", node("IsNull", child=column("k")))) == []
     both = pair("And", listed("k", 1), pair("Or", listed("k", 1), listed("j", 2)))
     assert asked(both) == [Sought("k", (1,))]
+
+
+def test_a_table_that_is_read_twice_has_no_condition():
+    """The optimizer reads the rows around a correlated subquery a second time: what one read is asked for says nothing of the other."""
+    one, other = (
+        node("Filter", table(label), condition=pair("EqualTo", column("k"), literal(1))) for label in "34"
+    )
+    again = node("Filter", table("3"), condition=pair("EqualTo", column("k"), literal(2)))
+    for second in (again, table("3")):
+        assert pushed_conditions(node("Join", one, node("Join", other, second))) == {"4": [Sought("k", (1,))]}
+
+
+def test_files_that_are_no_delta_table():
+    """They have no label, and stay as they are."""
+    files = node("Filter", table(index="InMemoryFileIndex"), condition=listed("k", 1))
+    other = node("Filter", node("LogicalRelation", relation=node("JDBCRelation")), condition=listed("k", 1))
+    assert pushed_conditions(node("Join", files, other)) == {}

@@ -25,9 +25,15 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     "rolled up": (
         p.group(p.expand(SALES, 30, 2, 1, 3), (1, 30), p.named(p.column(1), 31), p.named(p.column(30), 32), COUNTED), (31, 32),
     ),
+    "lateral": (p.lateral(SALES, 3, 30), (1, 30)),
+    "groups of a lateral": (p.group(p.lateral(SALES, 2, 30), (30,), p.named(p.column(30), 31), COUNTED), (31,)),
+    "joined with a lateral": (p.join(RETURNS, p.lateral(SALES, 2, 30), "LeftOuter", p.equal(21, 30)), (21, 1)),
     "filter": (p.where(SALES, p.above(3, 1)), (1, 2, 3)),
     "inner": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1, 12)),
     "inner by one side": (p.join(SALES, STORES, "Inner", p.equal(2, 11)), (1,)),
+    "inner by a column of the other side alone": (
+        p.project(p.join(STORES, SALES, "Inner", p.equal(11, 2)), p.named(p.column(11), 40)), (40,),
+    ),
     "two joins": (
         p.join(p.join(SALES, STORES, "Inner", p.equal(2, 11)), RETURNS, "Inner", p.equal(1, 21)), (1, 12),
     ),

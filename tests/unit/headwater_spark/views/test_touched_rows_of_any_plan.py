@@ -32,7 +32,18 @@ class _Plans:
         kinds = (
             ("leaf",)
             if depth == 0
-            else ("project", "filter", "join", "join", "set", "distinct", "group", "window", "expand")
+            else (
+                "project",
+                "filter",
+                "join",
+                "join",
+                "set",
+                "distinct",
+                "group",
+                "window",
+                "expand",
+                "lateral",
+            )
         )
         kind = self.draw(st.sampled_from(kinds))
         return getattr(self, kind)(depth)
@@ -81,6 +92,10 @@ class _Plans:
     def expand(self, depth: int) -> Node:
         child = self.plan(depth - 1)
         return p.expand(child, next(self.ids), self.column(child), *child.output[:-1])
+
+    def lateral(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        return p.lateral(child, self.column(child), next(self.ids))
 
     def window(self, depth: int) -> Node:
         child = self.plan(depth - 1)
