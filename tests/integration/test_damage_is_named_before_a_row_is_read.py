@@ -148,7 +148,7 @@ def put_back_older(table: Path) -> None:
         (put_back_older, ["TABLE_ROLLED_BACK"], []),
         (cut_log, [], ["SOURCE_LOG_CUT"]),
         (punch_log, ["TABLE_LOG_HOLE"], ["SOURCE_LOG_HOLE"]),
-        (vacuum_unread, [], ["SOURCE_FILES_GONE"]),
+        (vacuum_unread, ["TABLE_FILES_GONE"], ["SOURCE_FILES_GONE"]),
         (delete_rows, [], ["SOURCE_ROWS_CHANGED"]),
     ],
 )
