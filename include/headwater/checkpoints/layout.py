@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from headwater.checkpoints.conditions import FlowStateDamaged
-from headwater.checkpoints.rights import not_readable
+from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import unfinished
 from headwater.errors import LeaseLost
 from headwater.files.atomic_files import write_atomically
@@ -112,27 +111,13 @@ class FlowCheckpoint:
 
     def read_state(self) -> FlowState | None:
         """The flow's state, or None where it never ran; raises FlowStateDamaged, or StorageNotReadable, where it can't be read."""
-        try:
-            data = json.loads(self.state_file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise not_readable(
-                self.state_file, f"which epoch of {self.folder.name!r} is live", error
-            ) from None
-        except ValueError as error:
-            raise FlowStateDamaged(
-                f"The file that says which epoch of {self.folder.name!r} is live can't be read: {error}.",
-                where=self.state_file,
-                remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
-            ) from None
-        if not isinstance(data, dict) or not _well_formed(data):
-            raise FlowStateDamaged(
-                f"The file that says which epoch of {self.folder.name!r} is live holds no object as Headwater writes it.",
-                where=self.state_file,
-                remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
-            )
-        return FlowState.of(data)
+        return recorded(
+            self.state_file,
+            _state_of,
+            what=f"The file that says which epoch of {self.folder.name!r} is live",
+            unknown=f"which epoch of {self.folder.name!r} is live",
+            remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
+        )
 
     def surviving_state(self) -> FlowState | None:
         """The flow's state; where it is lost and checkpoints are not, one that names the newest of them."""
@@ -203,6 +188,12 @@ class FlowCheckpoint:
         """The checkpoint location that the next run uses."""
         state = self.read_state()
         return self.epoch_folder(state.epoch if state else 0)
+
+
+def _state_of(data: Any) -> FlowState:
+    if not isinstance(data, dict) or not _well_formed(data):
+        raise ValueError("it holds no object as Headwater writes it")
+    return FlowState.of(data)
 
 
 def _well_formed(data: Mapping[str, Any]) -> bool:
