@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import os
 import subprocess
 import sys
@@ -33,7 +34,7 @@ _AGE = "/_age"
 _MOTO = ("-c", "from tests.object_stores import serve; serve()")
 _LIGHT = ("-m", "tests.light_store")
 # moto looks for the service and the account here; nobody checks the signature.
-_SIGNED = "AWS4-HMAC-SHA256 Credential=of-the-test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+SIGNED = "AWS4-HMAC-SHA256 Credential=of-the-test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "of-the-test",
@@ -101,7 +102,7 @@ def put_exactly(endpoint: str, path: str, body: bytes = b"") -> None:
     """A put of this very path."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
     with contextlib.closing(connection):
-        connection.request("PUT", quote(path), body, {"Authorization": _SIGNED})
+        connection.request("PUT", quote(path), body, {"Authorization": SIGNED})
         answer = connection.getresponse()
         assert answer.status == 200, answer.read()
 
@@ -171,10 +172,17 @@ def started_server(*, light: bool = False) -> Iterator[StoreServer]:
 
 
 def one_at_a_time(application: Any) -> Any:
-    """Requests to moto one after another: it looks whether a key is there and then writes it, which is one step on a store."""
+    """Requests to moto one after another: it looks whether a key is there and then writes it, which is one step on a store.
+
+    A request waits for its turn with its whole body: a client that freezes in the middle of a put keeps no other waiting.
+    """
     turn = threading.Lock()
 
     def answer(environment: dict[str, Any], start_response: Any) -> Any:
+        body = environment["wsgi.input"]
+        ends_itself = environment.get("wsgi.input_terminated", False)
+        length = -1 if ends_itself else int(environment.get("CONTENT_LENGTH") or 0)
+        environment["wsgi.input"] = io.BytesIO(body.read(length))
         with turn:
             return application(environment, start_response)
 

@@ -93,21 +93,32 @@ def test_partitioning(pipeline):
 
 
 DDL = "id INT NOT NULL COMMENT 'the key', name STRING, day DATE, year INT GENERATED ALWAYS AS (year(day)), later BIGINT"
+RULE = '@dp.expect_or_drop("few", "id < 9")\n'
+
+
+def of_ddl(ddl: str) -> str:
+    """Both, partitioned by a column that Delta computes, with a rule."""
+    return both(f'schema="{ddl}", partition_cols=["year"]').replace("@dp.", f"{RULE}@dp.")
 
 
 def test_a_schema_as_ddl(pipeline):
-    """Comments, NOT NULL and computed columns of the DDL are the table's, before and after a full refresh."""
-    case = pipeline(both(f'schema="{DDL}"'))
-    case.land([row(1)])
+    """Comments, NOT NULL and computed columns of the DDL are the table's, before and after a full refresh; a table can be
+    partitioned by a computed one, and the rows that its rule drops are counted.
+    """
+    case = pipeline(of_ddl(DDL))
+    case.land([row(1), row(9)])
     for selection in ({}, {"full_refresh": BOTH}):
         report = case.update(**selection)
         assert report.state == "COMPLETED", report.error
         for name in BOTH:
+            outcome = report[name]
+            assert (outcome.input_rows, outcome.output_rows, outcome.dropped_rows) == (2, 1, 1)
+            assert DeltaTable(str(case.table(name))).metadata().partition_columns == ["year"]
             fields = {field.name: field for field in DeltaTable(str(case.table(name))).schema().fields}
             assert not fields["id"].nullable
             assert fields["id"].metadata["comment"] == "the key"
             assert case.rows(name, "id, year, later") == [(1, 2026, None)]
-    case.rewrite(both(f'schema="{DDL.replace("the key", "another")}"'))
+    case.rewrite(of_ddl(DDL.replace("the key", "another")))
     case.land([{"id": None, "name": "x", "day": "2025-01-01"}])
     report = case.update()
     assert report.statuses == dict.fromkeys(BOTH, "FAILED")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import obstore
 import pytest
-from tests.object_stores import StoreServer, leading_to, make_old, put_exactly
+from tests.object_stores import SIGNED, StoreServer, leading_to, make_old, put_exactly
 from tests.seeds import SEED
 
 KEYS = [
@@ -142,3 +145,21 @@ def test_what_it_does_not_know_it_says(light_store: StoreServer):
         request = urllib.request.Request(f"{light_store.endpoint}/compared/x?{query}", method=method)
         with pytest.raises(urllib.error.HTTPError, match="501"):
             urllib.request.urlopen(request)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["light", "moto"])
+def test_a_client_that_stops_in_its_put_keeps_no_other_waiting(servers, which: int):
+    """With the head of a request and half its body sent, another client's put is answered; then the first goes on to its end."""
+    server, path = servers[which], f"/compared/slow{which}"
+    head = [f"PUT {path} HTTP/1.1", "Host: store", "Content-Length: 6", f"Authorization: {SIGNED}"]
+    address = urlsplit(server.endpoint)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as slow:
+        slow.sendall(("\r\n".join(head) + "\r\n\r\n").encode() + b"abc")
+        if which:  # moto's log names a request at its head
+            ends = time.monotonic() + 10
+            while ("PUT", f"{path}?") not in server.requests() and time.monotonic() < ends:
+                time.sleep(0.01)
+        put_exactly(server.endpoint, f"/compared/quick{which}", b"there")
+        slow.sendall(b"def")
+        assert b" 200 " in slow.recv(1000).partition(b"\r\n")[0]
+    assert server.place("compared", f"slow{which}").read_bytes() == b"abcdef"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import indent
 
 from headwater.definitions.finding import Finding, Severity
 
@@ -12,17 +13,17 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity
 def show_findings(findings: Sequence[Finding], silenced: int) -> None:
     """Print each finding with its place and what to do, then how many there are of each severity."""
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     for one in findings:
         head = Text(f"{one.severity} {one.code}", style=_STYLES[one.severity])
         head.append(f"  {one.dataset or ''}", style="bold")
-        console.print(head)
+        console.print(head, soft_wrap=True)
         lines = [one.message, f"where: {one.where}" if one.where else "", f"what to do: {one.remedy}", f"to silence: {one.silence}"]  # fmt: skip
         for line in filter(None, lines):
-            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+            # Rich cuts a padded text at the width that it takes a pipe to have.
+            console.print(Text(indent(line, "  ")), soft_wrap=True)
     print(summary(findings, silenced))
 
 

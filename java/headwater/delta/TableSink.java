@@ -5,8 +5,11 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils;
 import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.sources.DeltaDataSource;
+import org.apache.spark.sql.execution.LogicalRDD$;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.sources.StreamSinkProvider;
 import org.apache.spark.sql.streaming.OutputMode;
@@ -38,8 +41,26 @@ public final class TableSink implements StreamSinkProvider {
 
         public void addBatch(long batch, Dataset<Row> rows) {
             // Not brought up to date, which is a request: if somebody has committed since, Delta takes its own way.
-            KnownTransactions.give(DeltaLog.forTable(session, path).unsafeVolatileSnapshot());
-            sink.addBatch(batch, rows);
+            Snapshot snapshot = DeltaLog.forTable(session, path).unsafeVolatileSnapshot();
+            KnownTransactions.give(snapshot);
+            sink.addBatch(batch, computesColumns(snapshot) ? ofOwnExecution(rows) : rows);
+        }
+
+        /** Whether Delta adds columns to the rows: generated ones, and identities. */
+        private static boolean computesColumns(Snapshot snapshot) {
+            return ColumnWithDefaultExprUtils.tableHasDefaultExpr(snapshot.protocol(), snapshot.metadata(), false);
+        }
+
+        /**
+         * The rows as foreachBatch gives them. Delta plans a stream's rows anew to add columns, and Spark reads the batch's
+         * counts from the plan that it has made itself, which then nobody runs: no row was read, and no rule broken.
+         */
+        private static Dataset<Row> ofOwnExecution(Dataset<Row> rows) {
+            org.apache.spark.sql.classic.Dataset<Row> planned = (org.apache.spark.sql.classic.Dataset<Row>) rows;
+            return org.apache.spark.sql.classic.Dataset.ofRows(
+                planned.sparkSession(),
+                LogicalRDD$.MODULE$.fromDataset(planned.queryExecution().toRdd(), planned, false)
+            );
         }
 
         /** What Spark reports as the sink. */

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.partitions import named_partitions
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,6 @@ class DeltaOverwrite:
         elif self.new_columns:
             options["overwriteSchema"] = "true"
         writer = rows.write.format("delta").mode("overwrite").options(**options)
-        if self.partition_columns:
-            writer = writer.partitionBy(*self.partition_columns)
+        if partitions := named_partitions(rows, self.partition_columns):
+            writer = writer.partitionBy(*partitions)
         writer.save(str(self.table))

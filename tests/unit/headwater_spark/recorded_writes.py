@@ -67,7 +67,7 @@ class Conf:
 class RecordedFrame:
     """A batch's frame, or a stream's."""
 
-    def __init__(self, columns: tuple[str, ...] = ("id",)) -> None:
+    def __init__(self, columns: tuple[str, ...] = ("id", "day")) -> None:
         self.columns = list(columns)
         self.writes: list[RecordedWrite] = []
         self.sparkSession = SimpleNamespace(conf=Conf())
