@@ -211,10 +211,11 @@ class Evaluation:
         with self.calling(flow):
             frame = flow.function()
             if not isinstance(frame, DataFrame):
+                kind = f"{type(frame).__module__}.{type(frame).__qualname__}".removeprefix("builtins.")
                 raise NotADataFrame(
-                    f"The function of {flow.name!r} returned {type(frame).__name__}, not a DataFrame.",
+                    f"The function of {flow.name!r} returned {kind}, not a DataFrame of Spark.",
                     where=flow.location,
-                    remedy="End it with `return` and a DataFrame.",
+                    remedy="End it with `return` and a DataFrame; spark.createDataFrame(...) makes one of rows, also of pandas.",
                 )
             return frame if flow.replace_where is None or whole else in_slice(frame, flow)
 
