@@ -1,10 +1,15 @@
 package headwater.delta;
 
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
@@ -13,8 +18,9 @@ import org.apache.spark.sql.execution.LogicalRDD$;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.sources.StreamSinkProvider;
 import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 
-import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
@@ -22,7 +28,7 @@ import scala.collection.immutable.Seq;
  * compute the table's whole state for that, in three jobs for each batch.
  */
 public final class TableSink implements StreamSinkProvider {
-    public Sink createSink(SQLContext context, Map<String, String> options, Seq<String> partitions, OutputMode mode) {
+    public Sink createSink(SQLContext context, scala.collection.immutable.Map<String, String> options, Seq<String> partitions, OutputMode mode) {
         Sink sink = new DeltaDataSource().createSink(context, options, partitions, mode);
         return new Prepared(sink, context.sparkSession(), new Path(options.apply("path")));
     }
@@ -43,23 +49,40 @@ public final class TableSink implements StreamSinkProvider {
             // Not brought up to date, which is a request: if somebody has committed since, Delta takes its own way.
             Snapshot snapshot = DeltaLog.forTable(session, path).unsafeVolatileSnapshot();
             KnownTransactions.give(snapshot);
-            sink.addBatch(batch, computesColumns(snapshot) ? ofOwnExecution(rows) : rows);
+            boolean planned = addsColumns(snapshot) || casts(rows.schema(), snapshot.schema());
+            sink.addBatch(batch, planned ? ofOwnExecution(rows) : rows);
         }
 
         /** Whether Delta adds columns to the rows: generated ones, and identities. */
-        private static boolean computesColumns(Snapshot snapshot) {
+        private static boolean addsColumns(Snapshot snapshot) {
             return ColumnWithDefaultExprUtils.tableHasDefaultExpr(snapshot.protocol(), snapshot.metadata(), false);
         }
 
+        /** Whether Delta casts columns to their types in the table, or gives them the letter case of the table's names. */
+        private static boolean casts(StructType rows, StructType table) {
+            Map<String, StructField> stored = new HashMap<>();
+            for (StructField column : table.fields()) {
+                stored.put(column.name().toLowerCase(Locale.ROOT), column);
+            }
+            for (StructField column : rows.fields()) {
+                StructField same = stored.get(column.name().toLowerCase(Locale.ROOT));
+                if (same != null && !(same.name().equals(column.name())
+                        && DataTypeUtils.equalsIgnoreNullability(column.dataType(), same.dataType()))) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
         /**
-         * The rows as foreachBatch gives them. Delta plans a stream's rows anew to add columns, and Spark reads the batch's
-         * counts from the plan that it has made itself, which then nobody runs: no row was read, and no rule broken.
+         * The rows as foreachBatch gives them. Delta plans a stream's rows anew to add, cast or rename columns, and Spark reads the
+         * batch's counts from the plan that it has made itself, which then nobody runs: no row was read, and no rule broken.
          */
         private static Dataset<Row> ofOwnExecution(Dataset<Row> rows) {
-            org.apache.spark.sql.classic.Dataset<Row> planned = (org.apache.spark.sql.classic.Dataset<Row>) rows;
+            org.apache.spark.sql.classic.Dataset<Row> streamed = (org.apache.spark.sql.classic.Dataset<Row>) rows;
             return org.apache.spark.sql.classic.Dataset.ofRows(
-                planned.sparkSession(),
-                LogicalRDD$.MODULE$.fromDataset(planned.queryExecution().toRdd(), planned, false)
+                streamed.sparkSession(),
+                LogicalRDD$.MODULE$.fromDataset(streamed.queryExecution().toRdd(), streamed, false)
             );
         }
 
