@@ -14,6 +14,7 @@ from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset import Dataset
 from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schema_text import GENERATED
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,13 @@ class SliceSize:
     bytes_a_row: float
 
 
-def slice_condition(chosen: BackfillRange, columns: StructType, dataset: Dataset) -> str:
+def slice_condition(
+    chosen: BackfillRange, columns: StructType, dataset: Dataset, *, of_query: bool = False
+) -> str:
     """The range as SQL text over the table's columns; NULL is in no range.
+
+    Args:
+        of_query: over the columns that the table's queries return: a column that Delta generates stands for its expression.
 
     Raises:
         InvalidRange: the table has no such column, or one that is neither a time nor a date.
@@ -41,7 +47,8 @@ def slice_condition(chosen: BackfillRange, columns: StructType, dataset: Dataset
         raise InvalidRange(
             f"{dataset.name!r} has no column {chosen.column!r}.", where=dataset.location, remedy=remedy
         )
-    name = quoted(field.name)
+    generated = (field.metadata or {}).get(GENERATED) if of_query else None
+    name = quoted(field.name) if generated is None else f"({generated})"
     first, end = (_literal(value, field.dataType, field.name, remedy) for value in (chosen.start, chosen.end))
     return f"{name} >= {first} AND {name} < {end}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -36,11 +37,13 @@ def _discard_previous(context: UpdateContext, plan: TablePlan, part: RangeRows) 
     """Discard the rows of the range that were held before the backfill: they have been judged again."""
     path = context.quarantine_path(plan.dataset)
     table = DeltaTable.forPath(context.spark, str(path))
-    column = (plan.chosen.column or "").lower()
-    if column not in {field.name.lower() for field in table.toDF().schema.fields}:
+    assert plan.row_condition is not None
+    try:
+        table.toDF().where(plan.row_condition)
+    except AnalysisException:
         return  # the quarantine has the time of no held row
     previous = (
-        f"{c.FLOW} = {literal(part.run.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.condition}"
+        f"{c.FLOW} = {literal(part.run.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.row_condition}"
         f" AND {c.UPDATE_ID} <> {literal(context.update_id)}"
     )
     marks: dict[str, str | Column] = {

@@ -58,7 +58,7 @@ def range_rows(context: UpdateContext, plan: TablePlan, flow: Flow) -> Iterator[
     """
     run = FlowRun.of(context, plan.dataset, flow)
     limits, position = _limits(run, plan)
-    with judged_rows(run, limits, plan.condition) as (judged, quality, size):
+    with judged_rows(run, limits, plan.row_condition) as (judged, quality, size):
         yield RangeRows(run, judged, kept_rows(judged, plan.dataset.expectations), quality, position, size)
 
 

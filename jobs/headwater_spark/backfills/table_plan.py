@@ -23,6 +23,7 @@ from headwater_spark.plans.stateful_queries import is_stateful
 class TablePlan:
     """A table's backfill. ``condition``: the rows of the table in the range, None for a range of the source.
 
+    ``row_condition``: the same of the rows that its queries return, which lack the columns that Delta generates.
     ``skipped``: a stream reads the table and skips commits that remove rows.
     """
 
@@ -33,6 +34,7 @@ class TablePlan:
     keys: tuple[str, ...]
     condition: str | None
     is_view: bool
+    row_condition: str | None = None
     skipped: bool = False
 
     @property
@@ -67,9 +69,14 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     mode = _mode(dataset, flows, arguments, is_view=is_view)
     by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
     schema = evaluation.schema_of(dataset)
-    condition = slice_condition(arguments.chosen, schema, dataset) if by_row else None
+    of_table, of_query = (
+        slice_condition(arguments.chosen, evaluation.table_schema(dataset), dataset, of_query=of_query)
+        if by_row
+        else None
+        for of_query in (False, True)
+    )
     keys = _keys(dataset, flows, arguments, mode, [field.name for field in schema.fields])
-    plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, condition, is_view)
+    plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, of_table, is_view, of_query)
     _check_rules(plan)
     _check_readers(context, plan)
     skipped = any(_is_on(options, *_SKIPS) for _, options in _streams_over(context, plan))

@@ -19,6 +19,7 @@ from tests.unit.headwater_spark.update_parts import dataset
 from headwater.backfills.backfill_range import BackfillRange, RangeKind
 from headwater.backfills.conditions import InvalidRange
 from headwater_spark.backfills.event_slice import slice_condition
+from headwater_spark.plans.schema_text import GENERATED
 
 COLUMNS = StructType(
     [
@@ -50,6 +51,17 @@ def condition(column: str, start: datetime = FIRST, end: datetime = FIRST + time
 def test_the_first_end_is_in_the_range_and_the_second_is_not(column: str, text: str):
     """Times are half open, to the microsecond, in UTC; a column without a zone has the clock's reading of UTC."""
     assert condition(column) == text
+
+
+def test_a_generated_column_stands_for_its_expression_in_a_query():
+    """Its table has it, and the rows of the query that fill it do not."""
+    columns = StructType([StructField("day", DateType(), metadata={GENERATED: "CAST(at AS DATE)"})])
+    chosen = BackfillRange(RangeKind.EVENT_TIME, FIRST, FIRST + timedelta(days=2), "day")
+    of_table, of_query = (
+        slice_condition(chosen, columns, dataset(), of_query=of_query) for of_query in (False, True)
+    )
+    assert of_table == "`day` >= DATE '2026-01-01' AND `day` < DATE '2026-01-03'"
+    assert of_query == "(CAST(at AS DATE)) >= DATE '2026-01-01' AND (CAST(at AS DATE)) < DATE '2026-01-03'"
 
 
 def test_parts_of_a_second():

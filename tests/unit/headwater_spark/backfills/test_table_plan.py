@@ -57,7 +57,7 @@ def plan(
     """The plan for a table. ``readers``: streams over it, with the options they read it with."""
     context = context_of(tmp_path, table, flows=flows, modes=modes)
     evaluation: Any = context.pipeline.evaluation
-    evaluation.schema_of = lambda _: COLUMNS
+    evaluation.schema_of = evaluation.table_schema = lambda _: COLUMNS
     evaluation.frames = {one.name: None for one in flows}
     manifest: Any = context.pipeline.manifest
     sources = {
