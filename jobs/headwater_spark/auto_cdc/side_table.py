@@ -34,6 +34,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import commit_settings
 from headwater_spark.delta_writes.tables import remove_empty_logs
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.schemas import needs_column_mapping
 
 RECORDED_AT = f"{OWN}recorded_at"
 # Whether a row is deleted by a merge.
@@ -90,7 +91,9 @@ class SideTable:
 
         if rows.table.num_rows == 0:
             return
-        if not all(is_atomic(f.dataType) for f in rows.frame.schema.fields) or not self._takes_rows():
+        schema = rows.frame.schema
+        plain = all(is_atomic(f.dataType) for f in schema.fields) and not needs_column_mapping(schema)
+        if not plain or not self._takes_rows():
             self.append(rows.frame, transaction)
             return
         from deltalake import CommitProperties
@@ -149,6 +152,8 @@ class SideTable:
         if not self.exists:
             remove_empty_logs(self.spark, self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
+            if needs_column_mapping(schema):
+                table = table.property("delta.columnMapping.mode", "name")
             table.addColumns(_nullable(schema)).execute()
 
     def compact(self, rows: DataFrame) -> None:

@@ -12,6 +12,7 @@ from headwater.definitions.flow import Replacement
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing, same_key
+from headwater_spark.plans.names import quoted
 
 _RANK = "__headwater_rank"
 _LEAVES = "__headwater_leaves"
@@ -36,7 +37,8 @@ class DeltaReplace:
         """Replace in one commit; does nothing if the table already has the transaction."""
         keys, sequence = self.replacement.keys, self.replacement.sequence
         table = DeltaTable.forPath(rows.sparkSession, str(self.table))
-        order = Window.partitionBy(*keys).orderBy(F.col(sequence).desc_nulls_last())
+        by = [F.col(quoted(key)) for key in keys]
+        order = Window.partitionBy(*by).orderBy(F.col(quoted(sequence)).desc_nulls_last())
         newest = rows.withColumn(_RANK, F.rank().over(order)).where(f"{_RANK} = 1").drop(_RANK)
         # A late row is left out: the table has one with a higher sequence.
         present = table.toDF().alias("t")
@@ -52,7 +54,7 @@ class DeltaReplace:
             .whenMatchedDelete(_lower("t", "s", sequence))
             .whenNotMatchedInsert(
                 condition=~F.col(f"s.{_LEAVES}"),
-                values={f"`{name}`": F.col(f"s.`{name}`") for name in rows.columns},
+                values={quoted(name): F.col(quoted("s", name)) for name in rows.columns},
             )
         )
         with committing(rows.sparkSession, transaction):
@@ -60,5 +62,5 @@ class DeltaReplace:
 
 
 def _lower(left: str, right: str, sequence: str) -> Column:
-    low, high = F.col(f"{left}.`{sequence}`"), F.col(f"{right}.`{sequence}`")
+    low, high = F.col(quoted(left, sequence)), F.col(quoted(right, sequence))
     return F.coalesce(low < high, low.isNull() & high.isNotNull())

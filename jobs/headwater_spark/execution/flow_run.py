@@ -32,6 +32,8 @@ from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import stored_schema
 from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
+_RENAMED = "__headwater_column"
+
 
 @dataclass(frozen=True)
 class FlowRun:
@@ -153,7 +155,7 @@ class FlowRun:
         frame = self.context.pipeline.evaluation.evaluate(self.flow, whole=whole)
         for field, plain in zip(frame.schema.fields, stored_schema(frame.schema).fields, strict=True):
             if field.metadata != plain.metadata:
-                frame = frame.withMetadata(field.name, plain.metadata)
+                frame = _with_metadata(frame, field.name, plain.metadata)
         return frame
 
     def record(self, status: FlowStatus, message: str, **details: object) -> None:
@@ -177,3 +179,11 @@ class FlowRun:
             event_type, message, level=level, flow=self.name, dataset=self.dataset.name, batch_id=batch_id,
             epoch=epoch, details=details, error=error, maturity=maturity,
         )  # fmt: skip
+
+
+def _with_metadata(frame: DataFrame, column: str, metadata: dict[str, Any]) -> DataFrame:
+    # Spark's function takes a dot in the name for a field of a struct, and leaves a column of that name untouched when quoted.
+    if "." not in column:
+        return frame.withMetadata(column, metadata)
+    renamed = frame.withColumnRenamed(column, _RENAMED).withMetadata(_RENAMED, metadata)
+    return renamed.withColumnRenamed(_RENAMED, column)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater.errors import UsageError
+from headwater_spark.plans.names import quoted
 
 _DELETED = "_headwater_deleted"
 _PLACE = "_headwater_place"
@@ -50,11 +51,12 @@ def upsert_changes(
         table = DeltaTable.forName(batch_df.sparkSession, target)
         kept = table.toDF().columns
         columns = [name for name in batch_df.columns if name not in except_column_list]
-        values: dict[str, str | Column] = {f"`{name}`": F.col(f"s.`{name}`") for name in columns}
-        newer = f"t.`{sequence_by}` IS NULL OR s.`{sequence_by}` >= t.`{sequence_by}`"
+        values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in columns}
+        was, now = (quoted(side, sequence_by or "") for side in "ts")
+        newer = f"{was} IS NULL OR {now} >= {was}"
         in_order = f"({newer})" if sequence_by in kept else "true"
         deleted = F.coalesce(F.expr(apply_as_deletes), F.lit(False))
-        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
+        same = " AND ".join(f"{quoted('t', key)} <=> {quoted('s', key)}" for key in keys)
         (
             table.alias("t")
             .merge(events.withColumn(_DELETED, deleted).alias("s"), same)
@@ -68,11 +70,12 @@ def upsert_changes(
 
 
 def _one_of_each_key(batch_df: DataFrame, keys: Sequence[str], sequence_by: str | None) -> DataFrame:
+    by = [F.col(quoted(key)) for key in keys]
     if sequence_by is not None:
-        newest_first = Window.partitionBy(*keys).orderBy(F.col(sequence_by).desc_nulls_last())
+        newest_first = Window.partitionBy(*by).orderBy(F.col(quoted(sequence_by)).desc_nulls_last())
         placed = batch_df.withColumn(_PLACE, F.row_number().over(newest_first))
         return placed.where(F.col(_PLACE) == 1).drop(_PLACE)
-    twice = batch_df.groupBy(*keys).count().where("count > 1").limit(1).collect()
+    twice = batch_df.groupBy(*by).count().where("count > 1").limit(1).collect()
     if twice:
         key = ", ".join(f"{name}={twice[0][name]!r}" for name in keys)
         raise UsageError(

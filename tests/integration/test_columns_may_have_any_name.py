@@ -1,0 +1,88 @@
+"""Names of columns with dots, spaces and quotes work as keys, sequences, windows, rules and columns of every kind of table."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("few_jobs")
+
+SOURCE = """
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+COLUMNS = StructType([
+    StructField("my key", StringType()), StructField("k.k", StringType()), StructField("v v", LongType()),
+    StructField("s.q", LongType()), StructField("ts", TimestampType()), StructField("it's; \\\\"x\\\\"", StringType()),
+])
+
+@dp.temporary_view
+def events():
+    return spark.readStream.schema(COLUMNS).json(LANDING)
+
+@dp.table(partition_cols=["k.k"])
+@dp.expect_or_quarantine("it's \\\\"few\\\\"; --", "`v v` > 0")
+def judged():
+    return dp.read_stream("events")
+
+@dp.table
+def windows():
+    late = dp.read_stream("events").withWatermark("ts", "1 minute")
+    return late.groupBy(F.window("ts", "1 hour").alias("w.w"), "`k.k`").agg(F.sum("`v v`").alias("sum.v"))
+
+@dp.table(replace_using=["k.k"], sequence_by="s.q")
+def newest():
+    return dp.read_stream("events").select("`k.k`", "`s.q`", "`v v`")
+
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow("latest", "events", ["my key", "k.k"], F.struct("`s.q`", "`v v`"), apply_as_deletes="`v v` < 0",
+    except_column_list=["ts"])
+
+dp.create_streaming_table("history")
+dp.create_auto_cdc_flow("history", "events", ["my key"], "`s.q`", apply_as_deletes="`v v` < 0", column_list=["my key", "k.k"],
+    stored_as_scd_type=2)
+
+dp.create_streaming_table("current")
+dp.create_auto_cdc_flow("current", "events", ["my key"], "`s.q`", apply_as_deletes="`v v` < 0", column_list=["my key", "v v"])
+
+@dp.materialized_view(refresh_policy="incremental")
+def totals():
+    return dp.read("judged").groupBy("`k.k`").agg(F.sum("`v v`").alias("sum.v"), F.max("`it's; \\\\"x\\\\"`").alias("m'm"))
+""".replace("\\\\", "\\")
+
+
+def event(key: str, kind: str, value: int, sequence: int, hour: int) -> dict[str, object]:
+    at = f"2026-01-01T{hour:02d}:30:00Z"
+    return {
+        "my key": key,
+        "k.k": kind,
+        "v v": value,
+        "s.q": sequence,
+        "ts": at,
+        'it\'s; "x"': f"{key}{sequence}",
+    }
+
+
+def test_every_kind_of_table(pipeline):
+    """After two updates, with an older event that comes late and a delete, each table is what one batch would give."""
+    case = pipeline(SOURCE)
+    case.land([event("a a", "p/q", 5, 2, 1), event("b", "c=d", -1, 3, 1), event("c", "c=d", 7, 1, 2)])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    case.land([event("a a", "p/q", 4, 1, 3), event("b", "c=d", 2, 2, 3), event("c", "c=d", -4, 4, 4)])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert (report["judged"].output_rows, report["judged"].quarantined_rows) == (2, 1)
+    assert case.rows("judged", "`my key`, `v v`") == [("a a", 4), ("a a", 5), ("b", 2), ("c", 7)]
+    assert case.rows("windows", "`k.k`, `sum.v`", "2, 1") == [
+        ("c=d", -1),
+        ("c=d", 2),
+        ("p/q", 4),
+        ("p/q", 5),
+        ("c=d", 7),
+    ]
+    assert case.rows("newest", "`k.k`, `s.q`") == [("c=d", 4), ("p/q", 2)]
+    assert case.rows("latest", "`my key`, `v v`") == [("a a", 5)]
+    assert case.rows("history", "`my key`, __START_AT, __END_AT", "1, 2") == [
+        ("a a", 1, None), ("b", 2, 3), ("c", 1, 4),
+    ]  # fmt: skip
+    assert case.rows("current", "`my key`, `v v`") == [("a a", 5)]
+    assert case.rows("totals", "`k.k`, `sum.v`, `m'm`") == [("c=d", 9, "c1"), ("p/q", 9, "a a2")]
