@@ -1,4 +1,7 @@
-"""Names of columns with dots, spaces and quotes work as keys, sequences, windows, rules and columns of every kind of table."""
+"""Names of columns with dots, spaces and quotes work as keys, sequences, windows, rules and columns of every kind of table.
+
+So do many columns, and values that a query never gives as NULL within arrays.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ def windows():
 
 @dp.table(replace_using=["k.k"], sequence_by="s.q")
 def newest():
-    return dp.read_stream("events").select("`k.k`", "`s.q`", "`v v`")
+    parts = F.array(F.struct(F.lit(1).alias("one")))
+    return dp.read_stream("events").select("`k.k`", "`s.q`", "`v v`", parts.alias("parts"))
 
 dp.create_streaming_table("latest")
 dp.create_auto_cdc_flow("latest", "events", ["my key", "k.k"], F.struct("`s.q`", "`v v`"), apply_as_deletes="`v v` < 0",
@@ -39,6 +43,14 @@ dp.create_auto_cdc_flow("latest", "events", ["my key", "k.k"], F.struct("`s.q`",
 dp.create_streaming_table("history")
 dp.create_auto_cdc_flow("history", "events", ["my key"], "`s.q`", apply_as_deletes="`v v` < 0", column_list=["my key", "k.k"],
     stored_as_scd_type=2)
+
+# Not rows for the driver, and so many columns that Spark's own conditions about them did not fit into its memory.
+@dp.temporary_view
+def wide_events():
+    return dp.read_stream("events").select("*", *[F.array(F.lit(n), F.col("`v v`")).alias(f"a{n}") for n in range(22)])
+
+dp.create_streaming_table("wide")
+dp.create_auto_cdc_flow("wide", "wide_events", ["my key"], "`s.q`", apply_as_deletes="`v v` < 0", stored_as_scd_type=2)
 
 dp.create_streaming_table("current")
 dp.create_auto_cdc_flow("current", "events", ["my key"], "`s.q`", apply_as_deletes="`v v` < 0", column_list=["my key", "v v"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -31,6 +32,7 @@ from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 # Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
 _TARGETS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 # What a target's rows are made with, in words.
 _PARTS = {
     "from": "what it is filled from",
@@ -88,7 +90,7 @@ def apply_changes(
         ColumnTypeChanged: a column's type no longer fits the target; nothing of the batch was written.
     """
     spark = batch.sparkSession
-    with _TARGETS[target.path]:
+    with _TARGETS[target.path], _no_constraints(spark):
         if has_transaction(target.path, transaction.application, transaction.batch_id):
             return
         side = SideTable(spark, target.memory / REMEMBERED)
@@ -102,6 +104,19 @@ def apply_changes(
         with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
             if events.remaining or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
+
+
+@contextmanager
+def _no_constraints(spark: SparkSession) -> Iterator[None]:
+    """Have Spark infer no conditions from the columns of a query: it repeats each condition for each column that another is made
+    of, and a wide row is compared column by column. With 22 columns the driver's memory did not hold them.
+    """
+    before = spark.conf.get(_CONSTRAINTS) or "true"
+    spark.conf.set(_CONSTRAINTS, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_CONSTRAINTS, before)
 
 
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:

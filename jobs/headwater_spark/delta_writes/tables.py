@@ -163,10 +163,12 @@ def _declared(
     builder: DeltaTableBuilder, dataset: Dataset, path: Place, schema: StructType
 ) -> DeltaTableBuilder:
     builder = builder.location(str(path))
-    for field in schema.fields:
+    # What a query happens never to give as NULL is no promise, and Delta refuses it within arrays and maps.
+    types = (schema if dataset.schema is not None else schema.toNullable()).fields
+    for field, kind in zip(schema.fields, types, strict=True):
         builder = builder.addColumn(
             field.name,
-            field.dataType,
+            kind.dataType,
             nullable=field.nullable,
             **_making(field),
             comment=field.metadata.get("comment"),
