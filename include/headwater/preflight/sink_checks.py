@@ -16,8 +16,8 @@ from headwater.checkpoints.conditions import (
     TransactionsExpire,
 )
 from headwater.checkpoints.offsets import query_id
-from headwater.delta_log.commits import checksums_of
-from headwater.delta_log.damaged_commits import damaged_commit
+from headwater.delta_log.commits import checksums_of, commit_versions
+from headwater.delta_log.damaged_commits import damaged_checkpoint, damaged_commit
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
     epochs_written,
@@ -93,6 +93,29 @@ def damage_in_log(
             ),
             (f"version {version}: {fault}",),
         )
+    elif not readable and table_exists(table):
+        yield from _damaged_checkpoint(table, named)
+
+
+def _damaged_checkpoint(table: Place, named: str) -> Iterator[Damage]:
+    damaged = damaged_checkpoint(table)
+    if damaged is None:
+        return
+    file, fault = damaged
+    # Without the checkpoint a table is made of its commits, where all of them are there.
+    whole = commit_versions(table)[:1] == [0] and not missing_versions(table)
+    yield Damage(
+        TableLogDamaged(
+            f"A checkpoint of the log of {named} is damaged: {fault}. Nothing can open the table until it is gone or whole.",
+            where=file,
+            remedy="Restore the file from a backup; or move it away, together with `_last_checkpoint` beside it: the log has every commit "
+            "since the first one, so that nothing is lost."
+            if whole
+            else "Restore the file from a backup. Without it the table's older rows are not known: the commits before it were cleaned "
+            "away. If there is no backup, move the table's folder away and refill it: headwater run PIPELINE_DIR --full-refresh TABLE",
+        ),
+        (f"{file.name}: {fault}", f"the log has every commit: {'yes' if whole else 'no'}"),
+    )
 
 
 def batches_are_forgotten(start: FlowStart) -> Iterator[Damage]:
