@@ -280,6 +280,18 @@ def query_id_was_changed(start: FlowStart) -> Iterator[Damage]:
     )
 
 
+def commits_behind_the_state(start: FlowStart) -> tuple[Place, str, str, int, int] | None:
+    """Of an update that was killed before it wrote the flow's state: table, pipeline, flow, epoch and the version behind which its commits are.
+
+    None where the table has no commit behind the last run.
+    """
+    table, state = start.table, start.state
+    if table is None or start.sink_id is None or state.sink_id not in (None, start.sink_id):
+        return None
+    since = state.sink_version if state.sink_version is not None else -1
+    return (table, *start.identity.names, state.epoch, since) if head_version(table) > since else None
+
+
 def write_metadata(start: FlowStart, identity: str) -> None:
     """Write Spark's file with the query id."""
     (start.folder / ".metadata.crc").unlink(missing_ok=True)

@@ -143,8 +143,10 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
                 FileLogLost(
                     f"The list of files that {start.flow!r} has read is not complete: files would be read again, and their rows double.",
                     where=folder,
-                    remedy=f"Restore a snapshot: {start.command('restore')}; or take all files that are older than a point in "
-                    f"time as read: {start.command('new-epoch')} --from-time TIME",
+                    remedy=start.restoring(
+                        "take all files that are older than a point in time as read: "
+                        f"{start.command('new-epoch')} --from-time TIME"
+                    ),
                 ),
                 (fault or f"entries that are missing: {absent[:10]}", f"position: entry {last}"),
                 (Repair.RESTORE, Repair.NEW_EPOCH, Repair.FULL_REFRESH),

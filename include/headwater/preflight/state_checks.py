@@ -131,9 +131,10 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
             condition(
                 f"The state of {start.flow!r} {what}: batch {version} can't be built on it ({(missing or damaged)[0]}).",
                 where=start.folder / "state",
-                remedy=f"Restore a snapshot: {start.command('restore')}; "
-                f"go back to the newest batch with a whole state: {start.command('rewind')}; "
-                f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}",
+                remedy=start.restoring(
+                    f"go back to the newest batch with a whole state: {start.command('rewind')}; "
+                    f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+                ),
             ),
             (
                 *(missing or damaged)[:10],

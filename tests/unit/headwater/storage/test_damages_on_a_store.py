@@ -21,6 +21,7 @@ from headwater.delta_log.commits import commit_file, newest_version
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
 from headwater.doctor.flow_cases import flow_cases
+from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.preflight.checks import examine, mended
@@ -325,6 +326,18 @@ def test_of_a_tables_checkpoint(three, flow, how, remedy):
     assert (first.condition, first.blocks) == ("TABLE_LOG_DAMAGED", True)
     assert ".checkpoint.parquet" in str(first.error.where)
     assert remedy in first.error.remedy
+
+
+def test_copies_are_offered_where_there_are_any(three):
+    """A restore is no way on where nothing was ever copied."""
+    remove_tree(three.checkpoint("silver").epoch_folder(0) / "state")
+    (first, *_) = case_of(three, "silver").damages
+    assert first.condition == "STATE_LOST"
+    assert "restore" not in first.error.remedy.lower()
+    assert first.error.remedy.startswith("Go back")
+    take_snapshot(three.project.state_folder, three.checkpoint("silver"), reason="by hand")
+    (first, *_) = case_of(three, "silver").damages
+    assert first.error.remedy.startswith("Restore a snapshot: ")
 
 
 def test_verify_looks_at_views(three, capsys):
