@@ -145,9 +145,9 @@ def table_was_dropped(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableGone(
                 f"{_capital(start.place)} is gone, and the checkpoint of {start.flow!r} is not: "
-                "rows that were read before would be missing for good.",
+                f"rows that were read before would be missing for good.{_written_elsewhere(start)}",
                 where=start.table,
-                remedy=remedy(start),
+                remedy=_remedy_or_other_roots(start),
             ),
             (f"epoch {start.state.epoch} has written up to batch {last}", "the table has no log"),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -161,9 +161,9 @@ def table_was_recreated(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableReplaced(
                 f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was recreated, or is "
-                "another one): rows that were read before would be missing for good.",
+                f"another one): rows that were read before would be missing for good.{_written_elsewhere(start)}",
                 where=start.table or now,
-                remedy=remedy(start),
+                remedy=_remedy_or_other_roots(start),
             ),
             (f"written to: {before}", f"there now: {now}"),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -185,7 +185,7 @@ def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableRolledBack(
                 f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {recorded}: an older copy "
-                "was put in its place. Rows that were written since would be missing for good.",
+                f"was put in its place. Rows that were written since would be missing for good.{_written_elsewhere(start)}",
                 where=start.table,
                 remedy=f"Put back the newer copy, or {_lower(remedy(start))}",
             ),
@@ -306,6 +306,25 @@ def remedy(start: FlowStart) -> str:
             "put back the old one first, or give the flow another name."
         )
     return f"Refill the table from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+
+
+def _is_elsewhere(start: FlowStart) -> bool:
+    return start.state.table is not None and start.table is not None and start.state.table != str(start.table)
+
+
+def _written_elsewhere(start: FlowStart) -> str:
+    """The sentence for a run whose tables lie elsewhere: two deployments share one storage, or the warehouse was moved."""
+    return f" The last run wrote to {start.state.table}." if _is_elsewhere(start) else ""
+
+
+def _remedy_or_other_roots(start: FlowStart) -> str:
+    if not _is_elsewhere(start):
+        return remedy(start)
+    return (
+        "Run it with the warehouse of the last run. Where this is another deployment, give it a storage of its own (`storage`, "
+        "HEADWATER_STORAGE): two that share one have one position for two tables. Only if the table was given up for this one: "
+        f"{_lower(remedy(start))}"
+    )
 
 
 def _capital(text: str) -> str:

@@ -17,6 +17,7 @@ from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.commits import commit_file, newest_version
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
@@ -338,6 +339,22 @@ def test_copies_are_offered_where_there_are_any(three):
     take_snapshot(three.project.state_folder, three.checkpoint("silver"), reason="by hand")
     (first, *_) = case_of(three, "silver").damages
     assert first.error.remedy.startswith("Restore a snapshot: ")
+
+
+@pytest.mark.parametrize("roots", ["s3"], indirect=True)
+def test_marks_of_folders_are_no_epoch(three, s3):
+    """What Hadoop leaves where a checkpoint was removed is not taken for one that survived, and its number is not used again."""
+    checkpoint = three.checkpoint("silver")
+    for folder in ("0", "0/state", "0/state/0"):
+        s3.put_mark(checkpoint.folder / folder)
+    assert checkpoint.surviving_state() is not None
+    checkpoint.state_file.unlink()
+    assert checkpoint.surviving_state() is not None
+    remove_tree(checkpoint.folder)
+    assert checkpoint.epochs_begun() == [0]
+    assert checkpoint.surviving_state() is None
+    start = case_of(three, "silver").start
+    assert unused_epoch(checkpoint, "silver", start.identity, None, ()) == 1
 
 
 def test_verify_looks_at_views(three, capsys):
