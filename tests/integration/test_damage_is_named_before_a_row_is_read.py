@@ -53,6 +53,9 @@ CHECKPOINTS = [
     ("running", lose("state/0/1/{next}*.zip"), "STATE_LOST", False),
     ("running", lose("state/0/1"), "STATE_LOST", False),
     ("running", lose("state/0/0/SSTs"), "STATE_LOST", False),
+    ("running", cut("state/0/0/_metadata/schema"), "STATE_DAMAGED", False),
+    ("bronze", cut("sources/0/{before}"), "FILE_LOG_LOST", False),
+    ("bronze", put("sources/0/{before}", "v1"), "FILE_LOG_LOST", False),
     ("bronze", lose("sources"), "FILE_LOG_LOST", False),
     ("bronze", lose("sources/0/{before}"), "FILE_LOG_LOST", False),
 ]

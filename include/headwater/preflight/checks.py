@@ -43,7 +43,7 @@ from headwater.preflight.sink_checks import (
 )
 from headwater.preflight.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.preflight.state_checks import plan_was_changed, state_was_lost
-from headwater.preflight.state_schemas import schemas_lie_elsewhere
+from headwater.preflight.state_schemas import schema_is_damaged, schemas_lie_elsewhere
 from headwater.preflight.table_file_checks import files_are_gone
 from headwater.runtime.secret_values import without_known
 from headwater.storage.listing import looked_over
@@ -78,6 +78,7 @@ CHECKS: tuple[Check, ...] = (
     last_mark_is_damaged,
     last_mark_was_lost,
     state_was_lost,
+    schema_is_damaged,
     schemas_lie_elsewhere,
     plan_was_changed,
     sources_were_changed,

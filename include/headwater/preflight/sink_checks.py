@@ -1,4 +1,7 @@
-"""Position against table: mismatches that Spark does not notice, and that would lose or double rows."""
+"""Position against table: mismatches that Spark does not notice, and that would lose or double rows.
+
+Decision 0244, decision 0245.
+"""
 
 from __future__ import annotations
 
