@@ -73,6 +73,28 @@ def test_an_update_without_news(old, s3):
     assert len(updates(old.project.state_folder)) == 15
 
 
+def test_eight_flows(old, s3):
+    """Each further flow is one request more, once what was read of its checkpoint is on this machine; three before that."""
+    silver, entry = old.flow("silver"), old.manifest.dataset("silver")
+    names = [f"copy{number}" for number in range(5)]
+    flows = [silver.model_copy(update={"name": name, "target": name}) for name in names]
+    datasets = [entry.model_copy(update={"name": name, "location": f"shop/{name}"}) for name in names]
+    old.manifest = old.manifest.model_copy(
+        update={"flows": (*old.manifest.flows, *flows), "datasets": (*old.manifest.datasets, *datasets)}
+    )
+    old.store_manifest()
+    position = delta_offset(old.table("bronze"), 1)
+    for name in names:
+        write_rows(old.table(name), 1)
+        write_checkpoint(old.checkpoint(name).epoch_folder(0), 0, [position])
+        old.complete(name)
+    for most in (19 + 3 * 5, 13 + 5):
+        with s3.counted() as requests:
+            assert not has_news(old.project).moved
+            quiet(old)
+        assert requests.total() <= most, requests
+
+
 def test_the_files_that_were_read(old, s3):
     """Of a file source's log each entry is asked for once from a machine, however many there are: a later look takes none for them."""
     for number in range(1, 9):
