@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from contextlib import nullcontext
+from datetime import timedelta
 
 import obstore
 import pytest
@@ -77,13 +78,12 @@ def test_another_machine_waits_for_a_dead_holder(pipeline, monkeypatch, tmp_path
         pass
     assert "free in" in caught.value.remedy
     monkeypatch.setattr("headwater.leases.conditional_store.store_time", _in_an_hour)
+    monkeypatch.setattr("headwater.leases.store_lease.WATCHED", timedelta(seconds=1))
     with pipeline.project.lease("mine") as mine:
         assert mine.token == 5
 
 
 def _in_an_hour(place, *, quick):
-    from datetime import timedelta
-
     from headwater.storage.atomic import store_time
 
     return store_time(place, quick=quick) + timedelta(hours=1)
