@@ -13,6 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 from headwater.contract.arguments import RunArguments, parse_run_arguments
 from headwater.contract.program import run_program
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.object_files import refuse_missing_bucket
 from headwater.updates.continuous_mode import spark_settings, with_trigger
 
 
@@ -20,6 +21,9 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
     """Answer the arguments; Java starts while Python imports the engine and what reads the event log (decision 0183)."""
     from headwater_spark.session import java_meanwhile
 
+    if not arguments.dry_run and not arguments.validate:
+        # The lease looks at storage before anything is done; tables would be missed only after minutes of Spark.
+        refuse_missing_bucket(project.warehouse)
     with java_meanwhile(project.pipeline_id, spark_settings(with_trigger(project, arguments.continuous))):
         # pyarrow imports pandas with the first rows.
         for name in ("deltalake", "pandas", "pyarrow"):

@@ -181,6 +181,38 @@ def test_what_cant_be_looked_at_now_is_waited_for(tables, monkeypatch):
     assert resumed(waiting, lambda: trouble.clear() or trouble.append(False))["version"] == 0
 
 
+def test_a_table_that_cant_be_looked_at_before_the_wait_is_waited_for(tables, monkeypatch):
+    """The first look of all, which finds out which table it is, may fail as any other."""
+    trouble = [True]
+
+    def head(path):
+        if trouble[0]:
+            raise SourceUnreachable("The disk is away.")
+        return table_head(path)
+
+    tables("bronze")
+    tables("bronze")
+    for module in ("conditions", "sensors"):
+        monkeypatch.setattr(f"headwater_airflow.{module}.change_feed.table_head", head)
+    waiting = sensor(ChangeFeedSensor, table="shop.bronze", after_version=0)
+    assert resumed(waiting, lambda: trouble.clear() or trouble.append(False))["end_version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (TableVersionSensor, {"table": "shop.bronze", "version": "None"}),
+        (ChangeFeedSensor, {"table": "shop.bronze", "after_version": "1.5"}),
+        (WatermarkSensor, {"pipeline": "medallion", "reached": "yesterday"}),
+    ],
+)
+def test_a_value_of_a_template_is_refused_by_its_fields_name(tables, kind, arguments):
+    """Retries would render the same: the task fails at once, with the field and what it was rendered to."""
+    *_, (field, value) = arguments.items()
+    with pytest.raises(AirflowFailException, match=f"{field} has to be.*{value}"):
+        sensor(kind, **arguments).execute({})
+
+
 def test_looks_are_off_the_event_loop(tables, monkeypatch):
     """A slow disk does not hold up the triggerer's other triggers."""
     threads = []

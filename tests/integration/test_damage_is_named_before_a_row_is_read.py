@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put, swap
 
-from headwater.preflight.checks import check_start, examine
+from headwater.preflight.checks import examine, mended
 from headwater.preflight.delta_source_checks import delta_sources
 from headwater.preflight.state_checks import plan_was_changed
 from headwater.storage.walking import remove_tree
@@ -53,6 +53,9 @@ CHECKPOINTS = [
     ("running", lose("state/0/1/{next}*.zip"), "STATE_LOST", False),
     ("running", lose("state/0/1"), "STATE_LOST", False),
     ("running", lose("state/0/0/SSTs"), "STATE_LOST", False),
+    ("running", cut("state/0/0/_metadata/schema"), "STATE_DAMAGED", False),
+    ("bronze", cut("sources/0/{before}"), "FILE_LOG_LOST", False),
+    ("bronze", put("sources/0/{before}", "v1"), "FILE_LOG_LOST", False),
     ("bronze", lose("sources"), "FILE_LOG_LOST", False),
     ("bronze", lose("sources/0/{before}"), "FILE_LOG_LOST", False),
 ]
@@ -73,7 +76,7 @@ def test_of_a_checksum_that_is_left(done: Prepared):
     folder = done.folder("silver")
     (folder / "commits" / "2").unlink()
     assert done.conditions("silver") == [("COMMITS_DAMAGED", True)]
-    ((_, repair),) = check_start(done.flow_case("silver").start)
+    ((_, repair),) = mended(examine(done.flow_case("silver").start))
     assert ".2.crc" in repair
     assert done.conditions("silver") == []
 

@@ -38,6 +38,7 @@ ALLOWED = {
     ("include/headwater/delta_log/heads.py", "log_head"): "a log that can't be read here is opened by delta-rs, which says what is wrong",
     ("include/headwater/delta_log/file_bounds.py", "table_files"): "a table whose log cannot be read here is left to Delta, which raises what is wrong",
     ("include/headwater/kinesis/shards.py", "KinesisStream.pages"): "raised again at once, as the kind of error that it is",
+    ("include/headwater/storage/known_contents.py", "KnownFolder.of"): "a cache that can't be read knows nothing: the store is asked",
     ("include/headwater/storage/delta_tables.py", "_mirror"): "without a copy of a log on this machine the store's own is read",
     ("include/headwater/telemetry/exposition.py", "samples"): "a pipeline that can't be read is a figure of its own; the others are shown",
     ("include/headwater/telemetry/otlp.py", "MetricsExport.offer"): "what is measured must not be ended by its metrics: it is logged",

@@ -18,7 +18,7 @@ from headwater.files.atomic_files import write_atomically
 from headwater.storage.atomic import read_tagged, write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
-from headwater.storage.walking import files_and_folders
+from headwater.storage.walking import files_and_folders, files_below
 
 # Of what AUTO CDC keeps beside a table: the Delta table of tombstones, sequences and superseded events.
 REMEMBERED = "events"
@@ -37,6 +37,7 @@ class FlowState:
     ``completed``: whether the last run ended well.
     ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was created with.
     ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
+    ``table``: where the target lay when ``sink_id`` was written; only a message depends on it.
     ``sink_version``: the target's version after the last run.
     ``has_quarantine``: whether rows that rules kept out had a table of their own after the last run.
     ``change_memory``: the version of what AUTO CDC remembers beside the table after the last run, None where that was nothing.
@@ -53,6 +54,7 @@ class FlowState:
     pending_epoch: int | None = None
     pending_empties_table: bool = False
     sink_id: str | None = None
+    table: str | None = None
     input_versions: Mapping[str, str] = field(default_factory=dict)
     source_schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     definition_hash: str | None = None
@@ -122,7 +124,7 @@ class FlowCheckpoint:
     def surviving_state(self) -> FlowState | None:
         """The flow's state; where it is lost and checkpoints are not, one that names the newest of them."""
         state = self.read_state()
-        epochs = self.epochs() if state is None else []
+        epochs = [epoch for epoch in self.epochs() if self._has_files(epoch)] if state is None else []
         return FlowState(epoch=epochs[-1]) if epochs else state
 
     def write_state(self, state: FlowState) -> None:
@@ -164,6 +166,11 @@ class FlowCheckpoint:
         """The epochs that have a folder, oldest first; not those whose folder was never filled to the end."""
         files, folders = self._below()
         return sorted(int(name) for name in {*folders} - unfinished(files) if name.isdigit())
+
+    def _has_files(self, epoch: int) -> bool:
+        """Whether an epoch is more than Hadoop's marks of its folders, which outlive what is removed on a store: Spark takes them for state."""
+        folder = self.epoch_folder(epoch)
+        return not isinstance(folder, ObjectPath) or any(about.st_size for _, about in files_below(folder))
 
     def epochs_begun(self) -> list[int]:
         """As ``epochs``, with those that were not filled to the end."""

@@ -59,11 +59,11 @@ def _reads(line: str) -> bool:
     return True
 
 
-def put_aside(file: Place) -> Place | None:
-    """Move an entry, or a folder, where Spark does not look: into ``.aside`` of the epoch."""
+def put_aside(file: Place, epoch: Place | None = None) -> Place | None:
+    """Move an entry, or a folder, where Spark does not look: into ``.aside`` of the epoch, which is above them where it is not given."""
     if not file.exists():
         return None
-    epoch = file.parent if file.is_dir() else file.parent.parent
+    epoch = epoch or (file.parent if file.is_dir() else file.parent.parent)
     folder = (epoch / ".aside").joinpath(*parts_below(file, epoch)[:-1])
     folder.mkdir(parents=True, exist_ok=True)
     number = 0

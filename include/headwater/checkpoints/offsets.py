@@ -12,6 +12,7 @@ from headwater.checkpoints.rights import not_readable
 from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
 from headwater.storage.place import Place
+from headwater.storage.reading_ahead import read_ahead
 from headwater.storage.walking import names_in
 
 _REMEDY = "`headwater checkpoints diagnose PIPELINE_DIR` says what is wrong and what can be done."
@@ -123,20 +124,24 @@ def files_seen(checkpoint: Place, source: int = 0, *, up_to: int | None = None) 
     newest = max(compacts, default=-1)
     later = sorted(int(name) for name in names if name.isdigit() and int(name) > newest)
     files = [folder / f"{newest}.compact"] if compacts else []
+    files += [folder / str(number) for number in later]
+    read_ahead(files)
     seen: dict[str, SeenFile] = {}
-    for file in [*files, *(folder / str(number) for number in later)]:
-        lines = _lines(file)
-        if not lines or not lines[0].startswith("v"):
-            raise CheckpointUnreadable(
-                "An entry of the file source's log does not begin with its version.",
-                where=file,
-                remedy=_REMEDY,
-            )
-        for line in lines[1:]:
-            entry = _seen_file(_parse(line, file), file)
+    for file in files:
+        for entry in read_file_log_entry(file):
             if up_to is None or entry.batch_id <= up_to:
                 seen[entry.path] = entry
     return list(seen.values())
+
+
+def read_file_log_entry(file: Place) -> list[SeenFile]:
+    """The files that an entry of a file source's log names.
+
+    Raises:
+        CheckpointUnreadable: it is missing or damaged.
+        StorageNotReadable: it is there, and may not be read.
+    """
+    return [_seen_file(_parse(line, file), file) for line in _lines(file)[1:]]
 
 
 def file_log_entries(checkpoint: Place, source: int) -> tuple[int, set[int]]:

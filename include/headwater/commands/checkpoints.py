@@ -26,7 +26,8 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
     if action == "snapshot":
         return _snapshot(project, flow_cases(project, flow), as_json=as_json)
     with looked_over(project.state_folder / "checkpoints"):
-        cases = flow_cases(project, flow, deep=action in ("verify", "diagnose"))
+        examined = action in ("verify", "diagnose")
+        cases = flow_cases(project, flow, deep=examined, views=examined)
         if action == "inspect":
             return _inspect(project, cases, as_json=as_json)
         return _examine(project, cases, remedies=action == "diagnose", as_json=as_json)

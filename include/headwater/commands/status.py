@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age, size
-from headwater.errors import ManifestNotFound
+from headwater.errors import ManifestNotFound, SourceUnreachable
 from headwater.event_log import reader
 from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult
 from headwater.event_log.stream_measures import StreamMeasures, stream_measures
@@ -15,7 +15,7 @@ from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.stored_manifest import stored_manifest
-from headwater.metrics.freshness import pipeline_freshness
+from headwater.metrics.freshness import freshness_as_far_as_known
 from headwater.quarantine.location import quarantine_location
 from headwater.quarantine.table import held_rows
 
@@ -28,9 +28,9 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     latest = reader.latest_update(project.state_folder)
     flows = reader.flow_results(project.state_folder, update_id=latest.update_id) if latest else []
     manifest = _manifest(project)
-    fresh = pipeline_freshness(project, manifest) if manifest else []
+    fresh = freshness_as_far_as_known(project, manifest) if manifest else []
     measured = stream_measures(project.state_folder) if metrics else []
-    waiting = _quarantined_rows(project, manifest) if manifest else {}
+    waiting, unknown = _quarantined_rows(project, manifest) if manifest else ({}, {})
     if as_json:
         print_json(
             {
@@ -40,6 +40,7 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
                 "datasets": [entry.as_dict() for entry in fresh],
                 **({"streams": [entry.as_dict() for entry in measured]} if metrics else {}),
                 "held_rows": waiting,
+                **({"held_rows_unknown": unknown} if unknown else {}),
             }
         )
         return 0
@@ -47,8 +48,21 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
         print(f"{project.pipeline_id} has not run yet.")
         return 0
     _show_flows(project, latest, flows)
-    rows = [(entry.dataset, entry.version, age(entry.seconds), waiting.get(entry.dataset)) for entry in fresh]
+    rows = [
+        (
+            entry.dataset,
+            entry.version,
+            "not known" if entry.unknown else age(entry.seconds),
+            "not known" if entry.dataset in unknown else waiting.get(entry.dataset),
+        )
+        for entry in fresh
+    ]
     print_table("Newest data", ("dataset", "version", "age", "held in quarantine"), rows)
+    for entry in fresh:
+        if entry.unknown:
+            print(f"{entry.dataset}: {entry.unknown}")
+    for dataset, reason in unknown.items():
+        print(f"the quarantine of {dataset}: {reason}")
     if metrics:
         _show_measures(measured)
     return 0
@@ -120,10 +134,18 @@ def _show_measures(measured: list[StreamMeasures]) -> None:
     print_table("The newest batch of each stream", columns, rows)
 
 
-def _quarantined_rows(project: PipelineProject, manifest: Manifest) -> dict[str, int]:
-    """How many rows each quarantine holds."""
+def _quarantined_rows(project: PipelineProject, manifest: Manifest) -> tuple[dict[str, int], dict[str, str]]:
+    """How many rows wait in each quarantine, and why that is not known of others."""
     paths = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
-    return {name: held_rows(path) for name, path in paths.items() if path is not None}
+    waiting: dict[str, int] = {}
+    unknown: dict[str, str] = {}
+    for name, path in paths.items():
+        if path is not None:
+            try:
+                waiting[name] = held_rows(path)
+            except SourceUnreachable as error:
+                unknown[name] = f"{error.what} {error.remedy}".strip()
+    return waiting, unknown
 
 
 def _manifest(project: PipelineProject) -> Manifest | None:

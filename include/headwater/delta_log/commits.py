@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from headwater.files.json_lines import byte_lines, read_lines
+from headwater.storage.delta_tables import copy_of_commit
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
@@ -56,7 +57,7 @@ def read_actions(file: Place) -> list[Action]:
         FileNotFoundError: the commit is gone (logs are cleaned after a time), or not there yet.
         ValueError: it is damaged (``json.JSONDecodeError`` and ``UnicodeDecodeError`` are such).
     """
-    actions = [json.loads(line) for line in read_lines(file) if line.strip()]
+    actions = [json.loads(line) for line in read_lines(copy_of_commit(file)) if line.strip()]
     if not all(isinstance(action, dict) for action in actions):
         raise ValueError(f"a line of {file.name} is not a JSON object")
     return actions
@@ -110,7 +111,7 @@ def commit_head(file: Place) -> CommitHead:
     """
     info: Action = {}
     transactions: dict[str, int] = {}
-    for line in byte_lines(file):
+    for line in byte_lines(copy_of_commit(file)):
         if line.startswith(b'{"commitInfo"'):
             info = json.loads(line)["commitInfo"]
         elif line.startswith(b'{"txn"'):

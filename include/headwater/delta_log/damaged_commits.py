@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from io import SEEK_END
+from pathlib import Path
 from typing import Any
 
 from headwater.delta_log.commits import is_commit, log_folder
 from headwater.files.json_lines import byte_lines
 from headwater.storage.delta_tables import log_file
-from headwater.storage.object_path import ObjectPath
+from headwater.storage.object_files import opened
 from headwater.storage.place import Place
+from headwater.storage.walking import sizes_in
 
 # Commits of the newest one's size that it is compared with; Delta writes a checkpoint after ten.
 _COMPARED = 20
@@ -29,6 +32,9 @@ _ADDED = (
 _REMOVED = ("numRemovedFiles", "numTargetFilesRemoved", "num_removed_files", "num_target_files_removed")
 # Statistics are a text, and begin with the rows; what stands in a value has other quotation marks.
 _ROWS = re.compile(rb'"stats":"\{\\"numRecords\\":(\d+)')
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
+# What a Parquet file begins and ends with.
+_PARQUET = b"PAR1"
 _PLAIN_WRITE = re.compile(rb'"operation":"WRITE"')
 
 
@@ -43,10 +49,7 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         since: the version before which commits do not matter to who asks.
     """
     log = log_folder(table)
-    if isinstance(log, ObjectPath):
-        sizes = {name: listed.size for name, listed in log.listed().items()}
-    else:
-        sizes = {path.name: path.stat().st_size for path in log.iterdir()} if log.is_dir() else {}
+    sizes = sizes_in(log)
     kept = max((name[:20] for name in sizes if ".checkpoint" in name and name[:20].isdigit()), default="")
     commits = sorted(name for name in sizes if is_commit(name) and int(name[:20]) >= since)
     later = [name for name in commits if name[:20] > kept]
@@ -68,6 +71,24 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         if original is not None:
             return log / newest, f"it is a copy of version {original}"
     return None
+
+
+def damaged_checkpoint(table: Place) -> tuple[Place, str] | None:
+    """The newest checkpoint of a log where it is one file that was not written to its end, and what is wrong with it; None for another.
+
+    For a table that can't be opened: the end of the file is a request on a store.
+    """
+    log = log_folder(table)
+    sizes = sizes_in(log)
+    name = max((name for name in sizes if _CHECKPOINT.fullmatch(name)), default=None)
+    if name is None:
+        return None
+    if sizes[name] < 2 * len(_PARQUET):
+        return log / name, "the file is empty" if not sizes[name] else "the file is cut off"
+    file = log / name
+    with file.open("rb") if isinstance(file, Path) else opened(file) as stream:
+        stream.seek(-len(_PARQUET), SEEK_END)
+        return None if stream.read() == _PARQUET else (file, "the file is cut off")
 
 
 def _copied_from(log: Place, newest: str, alike: list[str]) -> int | None:

@@ -191,13 +191,24 @@ def commits_of(table: Place, pipeline_id: str, flow: str) -> list[Mapping[str, A
 
 def kept_out_since(table: Place, pipeline_id: str, flow: str, epoch: int, version: int) -> bool:
     """Whether commits of a flow's epoch behind a version say that rows, or files, of their batches were quarantined."""
+    counts = _counts_since(table, pipeline_id, flow, epoch, version, "quality")
+    return any(count.get("quarantined") or count.get("files") for count in counts)
+
+
+def deletes_kept_since(table: Place, pipeline_id: str, flow: str, epoch: int, version: int) -> bool:
+    """Whether commits of a flow's epoch behind a version say that deletes of their change events were remembered beside the table."""
+    counts = _counts_since(table, pipeline_id, flow, epoch, version, "changes")
+    return any(count.get("tombstones") for count in counts)
+
+
+def _counts_since(
+    table: Place, pipeline_id: str, flow: str, epoch: int, version: int, name: str
+) -> Iterator[Mapping[str, Any]]:
     for _, head in _heads(table, (number for number in commit_versions(table) if number > version)):
-        about, quality = head.metadata, head.metadata.get("quality")
+        about, counts = head.metadata, head.metadata.get(name)
         whose = (about.get("pipeline"), about.get("flow"), about.get("epoch"))
-        counts = quality if whose == (pipeline_id, flow, epoch) and isinstance(quality, dict) else {}
-        if counts.get("quarantined") or counts.get("files"):
-            return True
-    return False
+        if whose == (pipeline_id, flow, epoch) and isinstance(counts, dict):
+            yield counts
 
 
 def last_pipeline(table: Place) -> str | None:

@@ -26,7 +26,7 @@ from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.heads import LogHead, log_head
 from headwater.delta_log.listed_files import listed_files
 from headwater.errors import SourceUnreachable
-from headwater.storage.delta_tables import delta_table, log_here, table_log
+from headwater.storage.delta_tables import copy_of_commit, delta_table, log_here, table_log
 from headwater.storage.place import Place
 
 # The search for the last change of data ends this many commits back from the head: it would cost more than it is worth.
@@ -106,7 +106,7 @@ def read_commit(table: Place, version: int) -> Commit | None:
     Raises:
         SourceUnreachable: if it is damaged or may not be read.
     """
-    file = commit_file(table, version)
+    file = copy_of_commit(commit_file(table, version))
     try:
         if isinstance(file, Path):
             state = file.stat()
@@ -116,7 +116,9 @@ def read_commit(table: Place, version: int) -> Commit | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise SourceUnreachable(f"The commit can't be read: {error}", where=file) from None
+        raise SourceUnreachable(
+            f"The commit can't be read: {error}", where=commit_file(table, version)
+        ) from None
 
 
 @lru_cache(maxsize=_MOST_REMEMBERED)

@@ -9,8 +9,10 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.suggestions import did_you_mean, nearest
 
 
-def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool = False) -> list[FlowCase]:
-    """The pipeline's flows that keep a position, or the one that is named.
+def flow_cases(
+    project: PipelineProject, flow: str | None = None, *, deep: bool = False, views: bool = False
+) -> list[FlowCase]:
+    """The pipeline's flows that keep a position, or the one that is named; with ``views``, those of materialized views as well.
 
     Raises:
         ManifestNotFound: where the graph was never resolved.
@@ -21,7 +23,9 @@ def flow_cases(project: PipelineProject, flow: str | None = None, *, deep: bool 
     if flow is None:
         stored = {entry.name for entry in manifest.outputs}
         return [
-            case for case in cases if (case.flow.streaming or case.flow.once) and case.flow.target in stored
+            case
+            for case in cases
+            if (case.flow.streaming or case.flow.once or views) and case.flow.target in stored
         ]
     named = [case for case in cases if case.flow.name == flow]
     if not named:

@@ -56,6 +56,12 @@ def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
 
+def has_snapshots(state_folder: Place, dataset: str, flow: str) -> bool:
+    """Whether a flow has a snapshot, whatever it says."""
+    root = _root(state_folder, dataset, flow)
+    return root.is_dir() and any(root.glob(f"*/{_ABOUT}"))
+
+
 def _snapshot(file: Place) -> Snapshot | None:
     return recorded(
         file,

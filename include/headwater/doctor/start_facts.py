@@ -13,6 +13,7 @@ from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, table_id
 from headwater.doctor.known_positions import known_positions
+from headwater.doctor.snapshots import has_snapshots
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.login import login_settings
@@ -59,6 +60,7 @@ def flow_start(
             declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),
             quarantine=manifest.quarantine_path(project.warehouse, flow.target),
             known_identity=identity,
+            has_copy=lambda: has_snapshots(project.state_folder, flow.target, flow.name),
         )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 from headwater.storage.atomic import read_tagged, write_if_unchanged
@@ -75,10 +77,17 @@ def keep_short(table: ObjectPath, *, compact: bool) -> None:
         own.optimize.compact()
         own.create_checkpoint()
         return
-    opened.create_checkpoint()
-    # The pointer last: it names what has to be there.
-    for name in (f"{opened.version():020d}.checkpoint.parquet", "_last_checkpoint"):
-        copy_file(copy / LOG / name, table / LOG / name)
+    with tempfile.TemporaryDirectory() as folder:
+        own_log = Path(folder) / LOG
+        own_log.mkdir()
+        # Not in the copy itself: a checkpoint there would outlive a log that is put back from a backup.
+        for file in (copy / LOG).glob("[0-9]*"):
+            copy_file(file, own_log / file.name)
+        made = delta_table(Path(folder))
+        made.create_checkpoint()
+        # The pointer last: it names what has to be there.
+        for name in (f"{made.version():020d}.checkpoint.parquet", "_last_checkpoint"):
+            copy_file(own_log / name, table / LOG / name)
 
 
 def _text_of(file: ObjectPath) -> str:

@@ -1,7 +1,7 @@
 """A lease on an object store: written conditionally, renewed while it is held, taken over only from a dead holder.
 
 No clock is compared with another machine's. The store's own clock decides whether a holder is dead: it has not renewed for
-``LIFETIME``. A holder whose renewals fail gives up before that, by a monotonic clock of its own that keeps running
+``LIFETIME``, and does not renew while it is watched, either: the clock may have been set. A holder whose renewals fail gives up before that, by a monotonic clock of its own that keeps running
 while the machine sleeps. ``MARGIN`` lies between the two.
 
 Decision 0092.
@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import LeaseLost, LeaseUnreachable
-from headwater.leases.conditional_store import ConditionalStore, StoredText
+from headwater.leases.conditional_store import ConditionalStore
 from headwater.leases.holder import Holder, holder_of, in_progress, token_of
 from headwater.storage.conditions import StoreRefused
 
 LIFETIME = timedelta(seconds=60)
 MARGIN = timedelta(seconds=15)
 RENEWAL = timedelta(seconds=10)
+# Longer than a holder that can reach the store leaves between two renewals.
+WATCHED = timedelta(seconds=15)
 
 
 def machine_seconds() -> float:
@@ -98,20 +100,22 @@ def store_lease(
     *,
     wait: timedelta = timedelta(0),
     clock: Callable[[], float] = machine_seconds,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[StoreLease]:
     """Hold the lease inside the block, and renew it meanwhile.
 
     Args:
         store: where it lies.
         holder: who takes it; its token is set here.
-        wait: how long to wait for another holder to end.
+        wait: how long to wait for another holder to end. One whose time is over is watched for some seconds in any case.
         clock: seconds that only grow.
+        sleep: waits for so many of them.
 
     Raises:
         UpdateInProgress: where another one holds it that may be alive.
         LeaseUnreachable: the store can't be reached.
     """
-    lease = _acquired(store, holder, clock() + wait.total_seconds(), clock)
+    lease = _acquired(store, holder, clock() + wait.total_seconds(), clock, sleep)
     ended = threading.Event()
     renewing = threading.Thread(target=_keep, args=(lease, ended), name="lease-renewal", daemon=True)
     renewing.start()
@@ -130,11 +134,25 @@ def _keep(lease: StoreLease, ended: threading.Event) -> None:
             lease.renew()
 
 
-def _acquired(store: ConditionalStore, holder: Holder, ends: float, clock: Callable[[], float]) -> StoreLease:
+def _acquired(
+    store: ConditionalStore,
+    holder: Holder,
+    ends: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> StoreLease:
+    watched, since = None, 0.0
     while True:
         seen = store.read()
         recorded = holder_of(seen.text) if seen is not None else {}
-        if seen is None or is_free(seen, recorded, holder):
+        if seen is not None and seen.tag != watched:
+            watched, since = seen.tag, clock()
+        # The store's clock may have been set since the last renewal: then every lease looks old until its holder renews it, or new for
+        # as long as the clock was set back.
+        silent = seen is not None and seen.age >= LIFETIME
+        watched_for = timedelta(seconds=clock() - since)
+        is_dead = watched_for >= (WATCHED if silent else LIFETIME)
+        if seen is None or is_free(recorded, holder) or is_dead:
             mine = holder.with_token(token_of(recorded) + 1)
             requested_at = clock()
             tag = store.write(mine.text(), expected=seen.tag if seen is not None else None)
@@ -143,19 +161,21 @@ def _acquired(store: ConditionalStore, holder: Holder, ends: float, clock: Calla
             seen = store.read()
             if seen is not None and mine.wrote(seen.text):  # done, though the answer got lost
                 return StoreLease(store, mine, seen.tag, requested_at, clock)
+        elif silent:
+            sleep(1.0)
         elif clock() >= ends:
             raise in_progress(seen.text, store, dead_in=LIFETIME - seen.age)
         else:
-            time.sleep(min(1.0, max(0.0, ends - clock())))
+            sleep(min(1.0, max(0.0, ends - clock())))
 
 
-def is_free(seen: StoredText, recorded: Mapping[str, Any], holder: Holder) -> bool:
-    """Whether nobody holds it: it was released, or its holder is certainly dead.
+def is_free(recorded: Mapping[str, Any], holder: Holder) -> bool:
+    """Whether nobody holds it for certain: it was released, or its holder is known to be dead.
 
-    It is dead if it has not renewed for ``LIFETIME``, or if it held a lock of this machine's kernel that now
-    ``holder`` has: such a lock is released only when its process ends.
+    It is known to be dead if it held a lock of this machine's kernel that now ``holder`` has: such a lock is released only
+    when its process ends.
     """
-    if recorded.get("free") or seen.age >= LIFETIME:
+    if recorded.get("free"):
         return True
     return holder.lock is not None and recorded.get("lock") == list(holder.lock)
 

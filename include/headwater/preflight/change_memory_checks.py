@@ -9,21 +9,22 @@ from collections.abc import Iterator
 
 from headwater.checkpoints.conditions import ChangeMemoryLost
 from headwater.checkpoints.layout import FlowCheckpoint, remembered_changes
-from headwater.delta_log.table_history import head_version
+from headwater.delta_log.table_history import deletes_kept_since, head_version
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import damage_in_log, holes_in_log
+from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
 from headwater.storage.place import Place
 
 
 def change_memory_was_lost(start: FlowStart) -> Iterator[Damage]:
     """Without its tombstones and sequences an older event that comes late would win: a deleted row would be there again."""
-    recorded = start.state.change_memory
+    recorded, memory = start.state.change_memory, _memory(start)
     if recorded is None:
-        return
-    memory = _memory(start)
+        unsaid = commits_behind_the_state(start)
+        if unsaid is None or head_version(memory) >= 0 or not deletes_kept_since(*unsaid):
+            return
     now = head_version(memory)
-    if now >= recorded:
+    if recorded is not None and now >= recorded:
         return
 
     def mend() -> str:
@@ -39,7 +40,10 @@ def change_memory_was_lost(start: FlowStart) -> Iterator[Damage]:
             remedy="Put it back from a backup; or refill the table: "
             f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if no older event can come any more: {start.command('mend')}",
         ),
-        (f"version after the last run: {recorded}", f"version now: {now if now >= 0 else 'none'}"),
+        (
+            f"version after the last run: {'not recorded' if recorded is None else recorded}",
+            f"version now: {now if now >= 0 else 'none'}",
+        ),
         (Repair.FULL_REFRESH, Repair.MEND),
         mend,
         unasked=False,
@@ -66,7 +70,9 @@ def _memory(start: FlowStart) -> Place:
 
 def _give_up(start: FlowStart) -> None:
     """Have all flows of the table do without: they remember in one place."""
+    head = head_version(start.table) if start.table is not None else None
     for flow in {start.flow, *start.declared}:
         checkpoint = FlowCheckpoint(start.checkpoint.folder.parent / flow)
         if checkpoint.read_state() is not None:
-            checkpoint.update_state(change_memory=None)
+            # Commits up to now may say what was remembered.
+            checkpoint.update_state(change_memory=None, sink_version=head)

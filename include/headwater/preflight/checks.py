@@ -43,12 +43,12 @@ from headwater.preflight.sink_checks import (
 )
 from headwater.preflight.source_checks import file_log_was_lost, sources_were_changed, topic_was_recreated
 from headwater.preflight.state_checks import plan_was_changed, state_was_lost
-from headwater.preflight.state_schemas import schemas_lie_elsewhere
+from headwater.preflight.state_schemas import schema_is_damaged, schemas_lie_elsewhere
 from headwater.preflight.table_file_checks import files_are_gone
 from headwater.runtime.secret_values import without_known
 from headwater.storage.listing import looked_over
 
-__all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "CHECKS_OF_VIEWS", "FlowStart", "check_start", "examine"]
+__all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "CHECKS_OF_VIEWS", "FlowStart", "examine", "mended"]
 
 Check = Callable[[FlowStart], Iterator[Damage]]
 
@@ -78,6 +78,7 @@ CHECKS: tuple[Check, ...] = (
     last_mark_is_damaged,
     last_mark_was_lost,
     state_was_lost,
+    schema_is_damaged,
     schemas_lie_elsewhere,
     plan_was_changed,
     sources_were_changed,
@@ -103,7 +104,12 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     batches_are_forgotten,
 )
 # The query of a view has no position.
-CHECKS_OF_VIEWS: tuple[Check, ...] = (commit_is_damaged, role_was_changed, files_are_gone)
+CHECKS_OF_VIEWS: tuple[Check, ...] = (
+    table_log_has_a_hole,
+    commit_is_damaged,
+    role_was_changed,
+    files_are_gone,
+)
 
 
 def examine(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[Damage]:
@@ -135,8 +141,8 @@ def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
         )
 
 
-def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tuple[Damage, str]]:
-    """Make sure that a flow may start.
+def mended(damages: Sequence[Damage]) -> list[tuple[Damage, str]]:
+    """Make sure that a flow may start, by what was found. Not inside a look (``looked_over``): a repair writes.
 
     Returns:
         The damage that was repaired, with what was done: only such as can be repaired without losing or
@@ -145,7 +151,6 @@ def check_start(start: FlowStart, checks: Sequence[Check] = CHECKS) -> list[tupl
     Raises:
         RefusedForSafety: for the first finding that can't.
     """
-    damages = examine(start, checks)
     blocking = next((damage for damage in damages if damage.blocks and not damage.mends_itself), None)
     if blocking is not None:
         raise blocking.error

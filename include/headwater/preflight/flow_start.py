@@ -67,6 +67,10 @@ def _never() -> int | None:
     return None
 
 
+def _not_known() -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class FlowStart:
     """What a check looks at.
@@ -80,6 +84,7 @@ class FlowStart:
     ``last_recorded``: the last batch of the live epoch that is recorded outside the checkpoint.
     ``role``: as what the flow runs now, None where that is not known. ``declared``: the flows that its table has now.
     ``deep``: compare checksums of all files that the next start needs, however large.
+    ``has_copy``: whether there is a copy of the checkpoint to restore.
     ``known_identity``: the names in the flow's commits; read from storage where they are not given.
     """
 
@@ -100,6 +105,7 @@ class FlowStart:
     declared: tuple[str, ...] = ()
     quarantine: Place | None = None
     known_identity: FlowIdentity | None = None
+    has_copy: Callable[[], bool] = _not_known
 
     @property
     def folder(self) -> Place:
@@ -157,6 +163,13 @@ class FlowStart:
     def command(self, action: str) -> str:
         """How ``repair`` is called."""
         return f"headwater repair PIPELINE_DIR {self.flow} --action {action}"
+
+    def restoring(self, otherwise: str) -> str:
+        """The remedy that restores a copy and, after it, another; only the other where there is no copy. Both begin in lower case."""
+        text = (
+            f"restore a snapshot: {self.command('restore')}; or {otherwise}" if self.has_copy() else otherwise
+        )
+        return text[:1].upper() + text[1:]
 
     def show(self) -> str:
         """How the doctor is called."""

@@ -67,7 +67,7 @@ def metadata_was_lost(start: FlowStart) -> Iterator[Damage]:
             where=file,
             remedy=f"The next start writes it back: the id is {agreed}."
             if agreed
-            else f"Restore a snapshot: {start.command('restore')}; or rebuild the position: {start.command('rebuild')}",
+            else start.restoring(f"rebuild the position: {start.command('rebuild')}"),
         ),
         (
             f"recorded with the flow: {recorded or 'none'}",

@@ -43,7 +43,7 @@ def position_went_back(start: FlowStart) -> Iterator[Damage]:
             where=last.file,
             remedy="The next start repairs it."
             if safe
-            else f"Rebuild the position: {start.command('rebuild')}; or restore a snapshot: {start.command('restore')}",
+            else start.restoring(f"rebuild the position: {start.command('rebuild')}"),
         ),
         (
             f"batch {before.batch_id}: {_shown(before.sources)}",

@@ -12,15 +12,14 @@ from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.delta_log.table_history import head_version, kept_out_since, table_exists
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import damage_in_log, holes_in_log
-from headwater.storage.place import Place
+from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
 
 
 def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
     """The rows in it were read before, and would be missing for good; the next one to be kept out would make a new table."""
     if start.quarantine is None:
         return
-    unsaid = None if start.state.has_quarantine else _not_said(start)
+    unsaid = None if start.state.has_quarantine else commits_behind_the_state(start)
     if (not start.state.has_quarantine and unsaid is None) or table_exists(start.quarantine):
         return
     if unsaid is not None and not kept_out_since(*unsaid):
@@ -44,18 +43,6 @@ def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
         mend,
         unasked=False,
     )
-
-
-def _not_said(start: FlowStart) -> tuple[Place, str, str, int, int] | None:
-    """Of an update that was killed before it said whether rows were kept out, where commits say it: arguments of ``kept_out_since``.
-
-    None where the table has no commit behind the last run.
-    """
-    table, state = start.table, start.state
-    if table is None or start.sink_id is None or state.sink_id not in (None, start.sink_id):
-        return None
-    since = state.sink_version if state.sink_version is not None else -1
-    return (table, *start.identity.names, state.epoch, since) if head_version(table) > since else None
 
 
 def _give_up(start: FlowStart) -> None:

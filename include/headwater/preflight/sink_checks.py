@@ -1,4 +1,7 @@
-"""Position against table: mismatches that Spark does not notice, and that would lose or double rows."""
+"""Position against table: mismatches that Spark does not notice, and that would lose or double rows.
+
+Decision 0244, decision 0245.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from headwater.checkpoints.conditions import (
     TransactionsExpire,
 )
 from headwater.checkpoints.offsets import query_id
-from headwater.delta_log.commits import checksums_of
-from headwater.delta_log.damaged_commits import damaged_commit
+from headwater.delta_log.commits import checksums_of, commit_versions
+from headwater.delta_log.damaged_commits import damaged_checkpoint, damaged_commit
 from headwater.delta_log.table_history import (
     TRANSACTION_RETENTION,
     epochs_written,
@@ -93,6 +96,29 @@ def damage_in_log(
             ),
             (f"version {version}: {fault}",),
         )
+    elif not readable and table_exists(table):
+        yield from _damaged_checkpoint(table, named)
+
+
+def _damaged_checkpoint(table: Place, named: str) -> Iterator[Damage]:
+    damaged = damaged_checkpoint(table)
+    if damaged is None:
+        return
+    file, fault = damaged
+    # Without the checkpoint a table is made of its commits, where all of them are there.
+    whole = commit_versions(table)[:1] == [0] and not missing_versions(table)
+    yield Damage(
+        TableLogDamaged(
+            f"A checkpoint of the log of {named} is damaged: {fault}. Nothing can open the table until it is gone or whole.",
+            where=file,
+            remedy="Restore the file from a backup; or move it away, together with `_last_checkpoint` beside it: the log has every commit "
+            "since the first one, so that nothing is lost."
+            if whole
+            else "Restore the file from a backup. Without it the table's older rows are not known: the commits before it were cleaned "
+            "away. If there is no backup, move the table's folder away and refill it: headwater run PIPELINE_DIR --full-refresh TABLE",
+        ),
+        (f"{file.name}: {fault}", f"the log has every commit: {'yes' if whole else 'no'}"),
+    )
 
 
 def batches_are_forgotten(start: FlowStart) -> Iterator[Damage]:
@@ -122,9 +148,9 @@ def table_was_dropped(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableGone(
                 f"{_capital(start.place)} is gone, and the checkpoint of {start.flow!r} is not: "
-                "rows that were read before would be missing for good.",
+                f"rows that were read before would be missing for good.{_written_elsewhere(start)}",
                 where=start.table,
-                remedy=remedy(start),
+                remedy=_remedy_or_other_roots(start),
             ),
             (f"epoch {start.state.epoch} has written up to batch {last}", "the table has no log"),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -138,9 +164,9 @@ def table_was_recreated(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableReplaced(
                 f"{_capital(start.place)} is not the one that {start.flow!r} last wrote to (it was recreated, or is "
-                "another one): rows that were read before would be missing for good.",
+                f"another one): rows that were read before would be missing for good.{_written_elsewhere(start)}",
                 where=start.table or now,
-                remedy=remedy(start),
+                remedy=_remedy_or_other_roots(start),
             ),
             (f"written to: {before}", f"there now: {now}"),
             (Repair.FULL_REFRESH, Repair.NEW_EPOCH),
@@ -162,7 +188,7 @@ def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
         yield Damage(
             TableRolledBack(
                 f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {recorded}: an older copy "
-                "was put in its place. Rows that were written since would be missing for good.",
+                f"was put in its place. Rows that were written since would be missing for good.{_written_elsewhere(start)}",
                 where=start.table,
                 remedy=f"Put back the newer copy, or {_lower(remedy(start))}",
             ),
@@ -257,6 +283,18 @@ def query_id_was_changed(start: FlowStart) -> Iterator[Damage]:
     )
 
 
+def commits_behind_the_state(start: FlowStart) -> tuple[Place, str, str, int, int] | None:
+    """Of an update that was killed before it wrote the flow's state: table, pipeline, flow, epoch and the version behind which its commits are.
+
+    None where the table has no commit behind the last run.
+    """
+    table, state = start.table, start.state
+    if table is None or start.sink_id is None or state.sink_id not in (None, start.sink_id):
+        return None
+    since = state.sink_version if state.sink_version is not None else -1
+    return (table, *start.identity.names, state.epoch, since) if head_version(table) > since else None
+
+
 def write_metadata(start: FlowStart, identity: str) -> None:
     """Write Spark's file with the query id."""
     (start.folder / ".metadata.crc").unlink(missing_ok=True)
@@ -271,6 +309,25 @@ def remedy(start: FlowStart) -> str:
             "put back the old one first, or give the flow another name."
         )
     return f"Refill the table from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
+
+
+def _is_elsewhere(start: FlowStart) -> bool:
+    return start.state.table is not None and start.table is not None and start.state.table != str(start.table)
+
+
+def _written_elsewhere(start: FlowStart) -> str:
+    """The sentence for a run whose tables lie elsewhere: two deployments share one storage, or the warehouse was moved."""
+    return f" The last run wrote to {start.state.table}." if _is_elsewhere(start) else ""
+
+
+def _remedy_or_other_roots(start: FlowStart) -> str:
+    if not _is_elsewhere(start):
+        return remedy(start)
+    return (
+        "Run it with the warehouse of the last run. Where this is another deployment, give it a storage of its own (`storage`, "
+        "HEADWATER_STORAGE): two that share one have one position for two tables. Only if the table was given up for this one: "
+        f"{_lower(remedy(start))}"
+    )
 
 
 def _capital(text: str) -> str:

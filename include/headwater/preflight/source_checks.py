@@ -1,17 +1,31 @@
-"""Whether a stream's sources are those that it has read so far, in the same order."""
+"""Whether a stream's sources are those that it has read so far, in the same order.
+
+Decision 0243.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import SEEK_END
+from pathlib import Path
 from typing import Any
 
+from headwater.checkpoints.checksums import agrees
 from headwater.checkpoints.conditions import FileLogLost, SourceReplaced, SourcesChanged
-from headwater.checkpoints.offsets import BatchOffsets, committed_offsets, file_log_entries, files_seen
+from headwater.checkpoints.offsets import (
+    BatchOffsets,
+    committed_offsets,
+    file_log_entries,
+    read_file_log_entry,
+)
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_id
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.storage.object_files import opened
+from headwater.storage.place import Place
+from headwater.storage.reading_ahead import read_ahead
 
 
 def source_identity(source: StreamSource, seen: Any = None) -> dict[str, Any]:
@@ -129,8 +143,10 @@ def file_log_was_lost(start: FlowStart) -> Iterator[Damage]:
                 FileLogLost(
                     f"The list of files that {start.flow!r} has read is not complete: files would be read again, and their rows double.",
                     where=folder,
-                    remedy=f"Restore a snapshot: {start.command('restore')}; or take all files that are older than a point in "
-                    f"time as read: {start.command('new-epoch')} --from-time TIME",
+                    remedy=start.restoring(
+                        "take all files that are older than a point in time as read: "
+                        f"{start.command('new-epoch')} --from-time TIME"
+                    ),
                 ),
                 (fault or f"entries that are missing: {absent[:10]}", f"position: entry {last}"),
                 (Repair.RESTORE, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
@@ -144,20 +160,45 @@ def missing_entries(start: FlowStart, index: int, last: int) -> list[int]:
 
 
 def _fault_of_entries(start: FlowStart, index: int, last: int) -> str | None:
-    """What is wrong with entries that are there: one is empty; where all is compared, one that can't be read."""
+    """What is wrong with entries that are there; of the compacted one, which may be large, only its end unless all is compared."""
     newest_compact, entries = file_log_entries(start.folder, index)
     folder = start.folder / "sources" / str(index)
-    names = [*([f"{newest_compact}.compact"] if newest_compact >= 0 else [])]
-    names += [str(number) for number in sorted(entries) if newest_compact < number <= last]
-    empty = next((name for name in names if not (folder / name).stat().st_size), None)
-    if empty is not None:
-        return f"entry {empty} is empty"
+    if newest_compact >= 0 and (fault := _fault_of_compacted(folder / f"{newest_compact}.compact", start)):
+        return f"entry {newest_compact}.compact {fault}"
+    plain = [folder / str(number) for number in sorted(entries) if newest_compact < number <= last]
+    read_ahead(plain)
+    for entry in plain:
+        if fault := _fault_of_entry(entry, start):
+            return f"entry {entry.name} {fault}"
+    return None
+
+
+def _fault_of_entry(entry: Place, start: FlowStart) -> str | None:
+    """An entry names the files of its own batch, and has one at least; that of a repair may have none."""
+    try:
+        named = read_file_log_entry(entry)
+    except CheckpointUnreadable as error:
+        return f"can't be read: {error.what}" if entry.stat().st_size else "is empty"
+    if not named and not (entry.name == "0" and start.state.first_batch):
+        return "names no file"
+    others = sorted({seen.batch_id for seen in named} - {int(entry.name)})
+    if others:
+        return f"names files of batch {others[0]}"
+    return None if agrees(entry) else "does not agree with its checksum"
+
+
+def _fault_of_compacted(entry: Place, start: FlowStart) -> str | None:
+    if not entry.stat().st_size:
+        return "is empty"
     if start.deep:
         try:
-            files_seen(start.folder, index, up_to=last)
+            read_file_log_entry(entry)
         except CheckpointUnreadable as error:
-            return f"an entry can't be read: {error.what}"
-    return None
+            return f"can't be read: {error.what}"
+        return None if agrees(entry) else "does not agree with its checksum"
+    with entry.open("rb") if isinstance(entry, Path) else opened(entry) as stream:
+        stream.seek(-1, SEEK_END)
+        return None if stream.read(1) == b"}" else "is cut off"
 
 
 def source_identity_name(source: StreamSource) -> dict[str, Any]:

@@ -18,12 +18,15 @@ from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import remedy
+from headwater.storage.listing import look_into
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import files_and_folders, files_below, in_order, names_in
+from headwater.storage.reading_ahead import read_ahead
+from headwater.storage.walking import files_and_folders, files_below, in_order, names_in, sizes_in
 
 _FILE = re.compile(r"(\d+)(?:_[^.]+)*\.(delta|changelog|snapshot|zip)")
 _REPAIRS = (Repair.RESTORE, Repair.REWIND, Repair.FULL_REFRESH)
+_UNREADABLE = (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass
@@ -104,7 +107,9 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
     if done is None or done < start.state.first_batch or not start.state.state_settings:
         return
     version = done + 1
+    look_into(start.folder / "state")
     stores = state_stores(start.folder)
+    read_ahead(file for store in stores if (file := _snapshot(store, version)) is not None)
     missing = _absent(start, stores)
     damaged: list[str] = []
     for store in stores:
@@ -126,9 +131,10 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
             condition(
                 f"The state of {start.flow!r} {what}: batch {version} can't be built on it ({(missing or damaged)[0]}).",
                 where=start.folder / "state",
-                remedy=f"Restore a snapshot: {start.command('restore')}; "
-                f"go back to the newest batch with a whole state: {start.command('rewind')}; "
-                f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}",
+                remedy=start.restoring(
+                    f"go back to the newest batch with a whole state: {start.command('rewind')}; "
+                    f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+                ),
             ),
             (
                 *(missing or damaged)[:10],
@@ -185,13 +191,13 @@ def _parts(store: StateStore, version: int) -> list[Place]:
         return []
     try:
         listed = _sst_files(file)
-    except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        return [file.with_name(f"{file.name} (unreadable)")]
+    except _UNREADABLE:
+        return []
     return [store.folder / "SSTs" / entry["dfsSstFileName"] for entry in listed]
 
 
 def _unlike_its_list(store: StateStore, version: int) -> list[str]:
-    """What is wrong with a RocksDB snapshot by its own zip file: checksums inside it, and the sizes of its tables."""
+    """What is wrong with a RocksDB snapshot by the checksums inside its own zip file."""
     file = _snapshot(store, version)
     if file is None:
         return []
@@ -202,12 +208,7 @@ def _unlike_its_list(store: StateStore, version: int) -> list[str]:
         broken = file.name
     if broken is not None:
         return [f"{file} does not agree with the checksums inside it ({broken})"]
-    sizes = {entry["dfsSstFileName"]: entry.get("sizeBytes") for entry in _sst_files(file)}
-    return [
-        f"{store.folder / 'SSTs' / part} has {about.st_size} bytes instead of {sizes[part]}"
-        for path, about in files_below(store.folder / "SSTs")
-        if (part := path.name) in sizes and sizes[part] not in (None, about.st_size)
-    ]
+    return []
 
 
 def _sst_files(file: Place) -> list[dict[str, Any]]:
@@ -219,11 +220,24 @@ def _sst_files(file: Place) -> list[dict[str, Any]]:
 
 
 def _missing_parts(store: StateStore, version: int) -> list[str]:
-    parts = _parts(store, version)
-    if not parts:
+    """Tables of a RocksDB snapshot that are gone, or have another size than its list says: one listing has both."""
+    file = _snapshot(store, version)
+    if file is None:
         return []
-    there = set(names_in(parts[0].parent)) if parts[0].parent.is_dir() else set()
-    return [f"{part} is not there" for part in parts if part.name not in there]
+    try:
+        listed = _sst_files(file)
+    except _UNREADABLE:
+        return [f"{file} can't be read"]
+    folder = store.folder / "SSTs"
+    there = sizes_in(folder) if listed else {}
+    faults = []
+    for entry in listed:
+        name, size = entry["dfsSstFileName"], entry.get("sizeBytes")
+        if name not in there:
+            faults.append(f"{folder / name} is not there")
+        elif size not in (None, there[name]):
+            faults.append(f"{folder / name} has {there[name]} bytes instead of {size}")
+    return faults
 
 
 def size_by_operator(folder: Place) -> dict[str, int]:

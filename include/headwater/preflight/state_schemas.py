@@ -1,4 +1,4 @@
-"""Paths of a state's schemas: Spark writes absolute paths into the state's metadata, and fails where the folder was moved."""
+"""A state's schemas: Spark fails where one is cut off, and writes their absolute paths into the state's metadata, and fails where the folder was moved."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwater.checkpoints.conditions import StateLost
-from headwater.checkpoints.log_entries import write_entry
+from headwater.checkpoints.conditions import StateDamaged, StateLost
+from headwater.checkpoints.log_entries import put_aside, write_entry
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.sink_checks import remedy
+from headwater.preflight.state_checks import state_stores
+from headwater.storage.listing import look_into
 from headwater.storage.place import Place
 
 # Of transformWithState: file:/<epoch>/state/<operator>/_stateSchema/<store>/<batch>_<id>
@@ -40,6 +43,74 @@ def schemas_lie_elsewhere(start: FlowStart) -> Iterator[Damage]:
         (Repair.MEND,),
         mend,
     )
+
+
+def schema_is_damaged(start: FlowStart) -> Iterator[Damage]:
+    """Spark compares the state's columns with those of the query at each start, and says nothing of a file that it can't read to its end."""
+    if not start.state.state_settings or not start.committed:
+        return
+    look_into(start.folder / "state")
+    files = [store.folder / "_metadata" / "schema" for store in state_stores(start.folder)]
+    damaged = next((file for file in files if file.is_file() and not _is_whole(file.read_bytes())), None)
+    if damaged is None:
+        return
+
+    def mend() -> str:
+        put_aside(damaged, start.folder)
+        return "the damaged schema of the state was put aside: the next start writes it again, from the query as it is now"
+
+    yield Damage(
+        StateDamaged(
+            f"The file that says which columns the state of {start.flow!r} has is cut off.",
+            where=damaged,
+            remedy=start.restoring(
+                f"where the query is the one of the last run, have the next start write it again: {start.command('mend')}; "
+                f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+            ),
+        ),
+        (f"{damaged.name}: it ends too early",),
+        (Repair.MEND, Repair.RESTORE, Repair.FULL_REFRESH),
+        mend,
+        unasked=False,
+    )
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether a schema is there to its end. Forms that are not known here are left to Spark."""
+    texts = _Texts(data)
+    try:
+        version = texts.text()
+        if version == "v1":
+            texts.text(), texts.text()
+        elif version == "v2":
+            for _ in ("keys", "values"):
+                for _ in range(texts.number()):
+                    texts.text()
+    except (IndexError, UnicodeDecodeError):
+        return False
+    return True
+
+
+class _Texts:
+    """Numbers and texts as Java's ``DataOutputStream`` writes them; raises IndexError where they end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self, size: int = 4) -> int:
+        """The next number."""
+        return int.from_bytes(self._next(size))
+
+    def text(self) -> str:
+        """The next text."""
+        return self._next(self.number(2)).decode("utf-8", errors="surrogateescape")
+
+    def _next(self, size: int) -> bytes:
+        part = self._data[self._at : self._at + size]
+        if len(part) < size:
+            raise IndexError(size)
+        self._at += size
+        return part
 
 
 def _metadata(folder: Place) -> list[Place]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownQuarantinedRow
 from headwater.quarantine import columns as c
@@ -72,7 +73,7 @@ def summaries(table: Place) -> list[RuleSummary]:
 
 
 def held_rows(table: Place) -> int:
-    """How many rows wait for a replay or a discard."""
+    """How many rows wait for a replay or a discard; raises SourceUnreachable where the table can't be read."""
     counts = _query(table, f"select count(*) as n from q where {c.STATUS} = {literal(RowStatus.HELD)}")  # noqa: S608
     return int(counts[0]["n"]) if counts else 0
 
@@ -128,7 +129,11 @@ def _query(table: Place, sql: str) -> list[dict[str, Any]]:
         return []
     import pyarrow as pa
     from deltalake import QueryBuilder
+    from deltalake.exceptions import DeltaError
 
-    answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
+    try:
+        answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
+    except DeltaError as error:
+        raise log_unreadable(error, table) from None
     records: list[dict[str, Any]] = pa.table(answer).to_pylist()
     return records

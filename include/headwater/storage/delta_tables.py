@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from headwater.storage.listing import current_look
 from headwater.storage.mirrors import LOG, mirrored_log, mirrored_table, remembered
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, refuse_escapes
@@ -50,11 +51,19 @@ def log_file(file: Place) -> Place:
     """
     if not isinstance(file, ObjectPath):
         return file
-    try:
-        folder = mirrored_log(file.parents[1])
-    except OSError:  # no room in the cache, or a commit that was cleaned away meanwhile
-        folder = None
-    copy = None if folder is None else folder / file.parent.name / file.name
+    return _copy_in(_mirror(file.parents[1]), file)
+
+
+def copy_of_commit(file: Place) -> Place:
+    """A file of a table's log, or its copy where this look (``looked_over``) has brought one up to date: asks the store nothing."""
+    look = current_look()
+    if look is None or not isinstance(file, ObjectPath):
+        return file
+    return _copy_in(look.tables.get((file.parents[1], "mirror")), file)
+
+
+def _copy_in(mirror: Path | None, file: ObjectPath) -> Place:
+    copy = None if mirror is None else mirror / file.parent.name / file.name
     return file if copy is None or not copy.exists() else copy
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater.storage import azure
 from headwater.storage.conditions import store_errors
+from headwater.storage.known_contents import KnownFolder
 
 if TYPE_CHECKING:
     from headwater.storage.object_path import Bucket, ObjectPath
@@ -81,10 +82,42 @@ class Listing:
 class Look:
     """What is known inside one block: listings of whole folders, and what was read besides, each once."""
 
-    listings: tuple[Listing, ...]
+    listings: list[Listing]
     children: dict[tuple[Bucket, str], Children] = field(default_factory=dict)
     contents: dict[tuple[Bucket, str], bytes] = field(default_factory=dict)
+    folders: dict[tuple[Bucket, str], KnownFolder] = field(default_factory=dict)
     tables: dict[object, Any] = field(default_factory=dict)
+
+    def content(self, bucket: Bucket, key: str) -> bytes | None:
+        """What an object holds, as far as it was read in this block, or as it is listed by this machine before."""
+        data = self.contents.get((bucket, key))
+        listed = self._listed(bucket, key)
+        if data is None and listed is not None:
+            folder, _, name = key.rpartition("/")
+            data = self._folder(bucket, folder).content(name, listed)
+        return data
+
+    def keep(self, bucket: Bucket, key: str, tag: str | None, data: bytes) -> None:
+        """Note what was read of an object, and the tag that came with it."""
+        self.contents[bucket, key] = data
+        listed = self._listed(bucket, key)
+        if listed is not None:
+            folder, _, name = key.rpartition("/")
+            self._folder(bucket, folder).keep(name, listed, tag, data)
+
+    def _listed(self, bucket: Bucket, key: str) -> Listed | None:
+        return next((one.objects.get(key) for one in self.listings if one.covers(bucket, key)), None)
+
+    def _folder(self, bucket: Bucket, key: str) -> KnownFolder:
+        if (bucket, key) not in self.folders:
+            self.folders[bucket, key] = KnownFolder.of(bucket, key)
+        return self.folders[bucket, key]
+
+    def close(self) -> None:
+        """Keep on this machine what was read of listed folders."""
+        for (bucket, key), folder in self.folders.items():
+            listing = next((one for one in self.listings if one.covers(bucket, key)), None)
+            folder.write(listing.folders.get(key, ({}, set()))[0] if listing is not None else {})
 
 
 _LOOK: ContextVar[Look | None] = ContextVar("headwater_look", default=None)
@@ -111,11 +144,28 @@ def looked_over(*places: Place) -> Iterator[None]:
         yield
         return
     stored = [place for place in places if isinstance(place, ObjectPath)]
-    token = _LOOK.set(Look(tuple(map(_listing, stored))))
+    look = Look(list(map(_listing, stored)))
+    token = _LOOK.set(look)
     try:
         yield
     finally:
         _LOOK.reset(token)
+        look.close()
+
+
+def look_into(folder: Place) -> None:
+    """Have this look answer for a folder that it left out (``state``), too, by one listing of it; nothing outside a look.
+
+    Raises:
+        StoreRefused, StoreUnreachable: the store can't be listed.
+    """
+    from headwater.storage.object_path import ObjectPath
+
+    look = _LOOK.get()
+    if look is None or not isinstance(folder, ObjectPath):
+        return
+    if not any(listing.covers(folder.bucket, folder.key) for listing in look.listings):
+        look.listings.append(_listing(folder))
 
 
 def known_object(bucket: Bucket, key: str) -> tuple[Listed | None] | None:

@@ -2,6 +2,7 @@
 
 A commit never changes once it is written, unless somebody damages it: a copy is right as long as the listing has its size and its
 time. The copies of one log begin at its newest checkpoint, and at another one, or where the table is another, they lie in another folder.
+Commits that the log does not have any more go: it was put back from a backup.
 
 Decision 0185, decision 0221.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from headwater.storage.conditions import store_errors
 from headwater.storage.listing import Listed, current_look
 from headwater.storage.local_cache import cache_root
 from headwater.storage.object_path import ObjectPath
@@ -57,7 +59,35 @@ def mirrored_log(table: ObjectPath) -> Path | None:
         return None
     folder = _folder(table, f"{wanted[0]} {files[wanted[0]].tag}")
     _fetch(table / LOG, folder / LOG, wanted, files)
+    _drop_what_was_taken_back(table / LOG, folder / LOG, wanted[-1])
     return folder
+
+
+def _drop_what_was_taken_back(log: ObjectPath, copies: Path, newest: str) -> None:
+    """Remove copies of commits that are behind the newest one and not there: the table was put back from a backup.
+
+    A copy may be there because another process has listed the log later than this one; then its commit is there, too.
+    """
+    later = sorted(
+        file.name
+        for file in copies.iterdir()
+        if _COMMIT.fullmatch(file.name) and file.name[:20] > newest[:20]
+    )
+    if later and not _is_there(log / later[0]):
+        for name in later:
+            (copies / name).unlink(missing_ok=True)
+
+
+def _is_there(file: ObjectPath) -> bool:
+    import obstore
+
+    # Asked of the store itself: the listing of a look that is under way may be older than the commit.
+    try:
+        with store_errors(file):
+            obstore.head(file.bucket.client, file.key)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def mirrored_table(table: ObjectPath) -> DeltaTable | None:

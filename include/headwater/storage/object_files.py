@@ -12,6 +12,7 @@ from headwater.storage.conditions import store_errors
 from headwater.storage.listing import Listed
 from headwater.storage.mirrors import remembered
 from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import Place
 
 # What a reader of a header or a footer fetches at a time.
 _PART_BYTES = 64 << 10
@@ -44,6 +45,17 @@ def anything_at(place: ObjectPath) -> bool:
             if page:
                 return True
     return place.is_file()
+
+
+def refuse_missing_bucket(place: Place) -> None:
+    """One request that asks whether the bucket of a place is there and may be listed; nothing for a folder of this machine.
+
+    Raises:
+        StoreRefused: it is not there, or access is denied.
+        StoreUnreachable: the store does not answer.
+    """
+    if isinstance(place, ObjectPath):
+        anything_at(place)
 
 
 def opened(place: ObjectPath) -> io.BufferedReader:

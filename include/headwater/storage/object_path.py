@@ -294,8 +294,8 @@ class ObjectPath:
         if known is not None and known[0] is None:
             raise FileNotFoundError(2, "No such object", str(self))
         look = current_look()
-        if look is not None and (self.bucket, self.key) in look.contents:
-            return look.contents[self.bucket, self.key]
+        if look is not None and (data := look.content(self.bucket, self.key)) is not None:
+            return data
         try:
             with store_errors(self):
                 answer = obstore.get(self.bucket.client, self.key)
@@ -304,7 +304,7 @@ class ObjectPath:
         except FileNotFoundError:
             raise FileNotFoundError(2, "No such object", str(self)) from None
         if look is not None:
-            look.contents[self.bucket, self.key] = data
+            look.keep(self.bucket, self.key, answer.meta["e_tag"], data)
         return data
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:

@@ -31,6 +31,17 @@ def names_in(folder: Place) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
+def sizes_in(folder: Place) -> dict[str, int]:
+    """The sizes of the files directly in a folder, by name; empty where there is none."""
+    if isinstance(folder, ObjectPath):
+        return {name: listed.size for name, listed in folder.listed().items()}
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+    except FileNotFoundError:
+        return {}
+
+
 def files_below(folder: Place) -> Iterator[tuple[Place, os.stat_result | ObjectState]]:
     """Every file at any depth with its state, in no order; one that is removed meanwhile is left out."""
     if isinstance(folder, ObjectPath):

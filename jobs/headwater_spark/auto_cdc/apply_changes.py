@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.checkpoints.layout import REMEMBERED
+from headwater.checkpoints.record_files import recorded
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.definitions.flow_settings import fast_path
 from headwater.delta_log.table_history import has_transaction
@@ -152,11 +153,17 @@ def check_unchanged(
     """
     now = _made_with(columns, events=events)
     path = target.memory / "made_with.json"
-    if not path.exists():
+    stored = recorded(
+        path,
+        dict[str, Any],
+        what=f"The record of how the rows of {target.memory.name!r} were made",
+        unknown="by which keys and columns the rows of the table were made",
+        remedy=f"Restore the file from a backup; or refill the table: headwater run PIPELINE_DIR --full-refresh {target.memory.name}",
+    )
+    if stored is None:
         target.memory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(now))
         return
-    stored = json.loads(path.read_text(encoding="utf-8"))
     before = {**now, "from": "events", **stored}
     new = set(now["values"]) - set(before["values"])
     # A sequence column that the table gains is not a change: earlier sequences are in the side table.

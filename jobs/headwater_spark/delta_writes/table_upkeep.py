@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
-from headwater.delta_log.conditions import catalog_managed
+from headwater.delta_log.conditions import log_unreadable
 from headwater.errors import FlowFailed
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
@@ -38,7 +38,7 @@ def apply_declaration(
 
     Raises:
         FlowFailed: the declaration changes the partitioning, or what kind a column is: that takes a full refresh.
-        CatalogManagedTable: a catalog owns the table's commits.
+        SourceUnreachable: the table's log can't be read, or a catalog owns its commits.
     """
     table = _opened(path)
     changed = _shape_change(table, dataset, schema)
@@ -65,10 +65,7 @@ def _opened(path: Place) -> LogReader:
     try:
         return delta_table(path)
     except DeltaError as error:
-        refused = catalog_managed(error, path)
-        if refused is None:
-            raise
-        raise refused from None
+        raise log_unreadable(error, path) from None
 
 
 def _shape_change(table: LogReader, dataset: Dataset, schema: StructType | None) -> str | None:

@@ -11,6 +11,7 @@ from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag, flow_lag
+from headwater.storage.listing import looked_over
 from headwater_spark.execution.failures import flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.once_flow import run_once
@@ -95,7 +96,8 @@ def record_end(context: UpdateContext, outcome: FlowOutcome) -> None:
 def _measured_lag(context: UpdateContext, entry: FlowEntry) -> FlowLag:
     """The flow's lag. Its rows are committed: a lag that can't be measured is recorded as such, and fails nothing."""
     try:
-        return flow_lag(context.pipeline.project, entry)
+        with looked_over(context.checkpoint(entry.target, entry.name).folder):
+            return flow_lag(context.pipeline.project, entry)
     except Exception as error:
         unknown = Backlog.because(f"lag could not be measured: {type(error).__name__}: {error}")
         return FlowLag(entry.name, entry.target, entry.streaming, unknown, ())

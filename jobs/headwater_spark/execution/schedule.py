@@ -18,6 +18,7 @@ from headwater_spark.execution.flow_lifecycle import record_end, run_flow
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.late_rows import finish_replacements
 from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.start_checks import refusal_of_log
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_sources import readers
 
@@ -139,7 +140,8 @@ def _run(
         prepared.ensure()
     except Exception as error:
         outcome.status = FlowStatus.FAILED
-        outcome.error = flow_error(flow, error, context.pipeline.evaluation.labels)
+        reason = refusal_of_log(FlowRun(context, dataset, flow, outcome), error)
+        outcome.error = flow_error(flow, reason, context.pipeline.evaluation.labels)
     else:
         run_flow(FlowRun(context, dataset, flow, outcome), force=stage.whole)
     record_end(context, outcome)

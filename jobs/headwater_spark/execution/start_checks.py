@@ -12,10 +12,13 @@ from headwater import __version__
 from headwater.checkpoints.layout import FlowState
 from headwater.delta_log.table_history import epochs_written
 from headwater.doctor.start_facts import flow_start
+from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.details import operation_progress
-from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, Check, check_start
+from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, Check, examine, mended
 from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.sink_checks import commit_is_damaged, table_log_has_a_hole
 from headwater.preflight.source_checks import source_identity
+from headwater.storage.listing import looked_over
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.state_plan import state_plan
@@ -28,16 +31,18 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
         RefusedForSafety: the first finding that forbids the start; nothing was read.
     """
     pipeline, table = run.context.pipeline, run.delta_table
-    start = flow_start(pipeline.project, pipeline.manifest, run.entry)
-    start = replace(
-        start,
-        state=state,
-        table=table,
-        # The id of a table whose log is damaged can't be read; a check reports it.
-        sink_id=start.sink_id if table is not None else run.destination_id(),
-        plan=_comparable_plan(run, state),
-    )
-    for damage, repair in check_start(start, checks):
+    with looked_over(run.checkpoint.folder):
+        start = flow_start(pipeline.project, pipeline.manifest, run.entry)
+        start = replace(
+            start,
+            state=state,
+            table=table,
+            # The id of a table whose log is damaged can't be read; a check reports it.
+            sink_id=start.sink_id if table is not None else run.destination_id(),
+            plan=_comparable_plan(run, state),
+        )
+        damages = examine(start, checks)
+    for damage, repair in mended(damages):
         run.context.say(f"MENDED     {run.name}: {repair}", flow=run.name)
         run.emit(
             "operation_progress",
@@ -49,6 +54,19 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
             ),
         )
     return start
+
+
+def refusal_of_log(run: FlowRun, error: Exception) -> Exception:
+    """The finding that says why the log of a flow's table can't be read; another error as it is."""
+    if not isinstance(error, SourceUnreachable):
+        return error
+    pipeline = run.context.pipeline
+    try:
+        start = flow_start(pipeline.project, pipeline.manifest, run.entry)
+    except HeadwaterError:
+        return error  # of the flow's own state, which the table's log does not depend on
+    damages = examine(start, (table_log_has_a_hole, commit_is_damaged))
+    return next((damage.error for damage in damages), error)
 
 
 def bounded_state(run: FlowRun) -> FlowState:

@@ -128,6 +128,7 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
     quarantine = run.context.quarantine_path(run.dataset)
     run.checkpoint.update_state(
         sink_id=run.destination_id(),
+        table=_address(table),
         has_quarantine=quarantine is not None and table_exists(quarantine),
         change_memory=_remembered(run),
         sink_version=head_version(table) if table is not None else None,
@@ -139,6 +140,10 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
         sources=source_identities(start, state),
         versions=versions(run.context),
     )
+
+
+def _address(table: Place | None) -> str | None:
+    return None if table is None else str(table)
 
 
 def _remembered(run: FlowRun) -> int | None:
@@ -198,7 +203,7 @@ def _save_destination(run: FlowRun) -> bool:
     if state is None:
         return False
     if state.sink_id is None and (sink := run.destination_id()) is not None:
-        state = run.checkpoint.update_state(sink_id=sink)
+        state = run.checkpoint.update_state(sink_id=sink, table=_address(run.delta_table))
     return state.sink_id is not None
 
 

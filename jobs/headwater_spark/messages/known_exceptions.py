@@ -61,6 +61,11 @@ PASSING = (
         kind="^(?:AWSClientIOException|SdkClientException)$",
         message=r"(?:\A|: software\.amazon\.awssdk\.core\.exception\.SdkClientException: )Unable to execute HTTP request: ",
     ),
+    # delta-rs: it names its retries only where the store did not answer, or answered with an error of its own.
+    Sign(
+        kind="^(?:OSError|DeltaError)$",
+        message=r"\A(?:Kernel error -> )?Generic \w+ error\n[\s\S]*, after \d+ retries, max_retries\b",
+    ),
     # The system's own words, in exceptions that carry nothing else.
     Sign(
         kind="^(?:IOException|FileSystemException|FSError|OSError)$",

@@ -16,7 +16,7 @@ def diagnoses(project: PipelineProject) -> tuple[list[Diagnosis], list[str]]:
     findings: list[Diagnosis] = []
     troubles: list[str] = []
     try:
-        cases = [replace(case, brokers=False) for case in flow_cases(project)]
+        cases = [replace(case, brokers=False) for case in flow_cases(project, views=True)]
     except ManifestNotFound:
         return [], []
     except HeadwaterError as error:

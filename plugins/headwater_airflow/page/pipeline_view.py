@@ -16,7 +16,7 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_ids import known_homes, taking_turns
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.checkpoint_health import CheckpointHealth, pipeline_health
-from headwater.metrics.freshness import Freshness, pipeline_freshness
+from headwater.metrics.freshness import Freshness, freshness_as_far_as_known
 from headwater_airflow.conditions.condition import observed_manifest
 from headwater_airflow.page.dataset_view import DatasetView, dataset_view
 from headwater_airflow.page.graph_picture import Picture, picture
@@ -126,10 +126,11 @@ def _datasets(
     no_ages: list[Freshness] = []
     no_health: list[CheckpointHealth] = []
     ages_read = _pool.submit(
-        _read, lambda: pipeline_freshness(project, manifest), no_ages, "The tables", troubles
+        _read, lambda: freshness_as_far_as_known(project, manifest), no_ages, "The tables", troubles
     )
     health = _read(lambda: pipeline_health(project, manifest), no_health, "The checkpoints", troubles)
     ages = {entry.dataset: entry for entry in ages_read.result()}
+    troubles.extend(f"{entry.dataset}: {entry.unknown}" for entry in ages.values() if entry.unknown)
     views = _pool.map(
         lambda entry: dataset_view(project, manifest, entry, history, ages.get(entry.name), health),
         manifest.datasets,

@@ -5,9 +5,11 @@ from typing import Any
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.delta_log.versions import table_head
+from headwater.errors import SourceUnreachable
+from headwater.storage.conditions import StoreUnreachable
 from headwater_airflow.conditions.change_feed import ChangeFeedCondition
 from headwater_airflow.roots import table_name, warehouse_table
-from headwater_airflow.sensors.waiting import WaitingSensor
+from headwater_airflow.sensors.waiting import WaitingSensor, whole_number
 
 
 class ChangeFeedSensor(WaitingSensor):
@@ -45,10 +47,16 @@ class ChangeFeedSensor(WaitingSensor):
 
     def condition(self) -> ChangeFeedCondition:
         """What is waited for."""
-        change_filter, head = self.change_filter, table_head(warehouse_table(self.table))
+        change_filter, after_version = self.change_filter, whole_number("after_version", self.after_version)
+        try:
+            head = table_head(warehouse_table(self.table))
+        except (SourceUnreachable, StoreUnreachable) as error:
+            # Its first look says which table it is then; only one that is recreated before that is not noticed.
+            self.log.info(str(error))
+            head = None
         return ChangeFeedCondition(
             self.table,
-            int(self.after_version),
+            after_version,
             head.table_id if head else None,
             list(change_filter.types),
             list(change_filter.columns),

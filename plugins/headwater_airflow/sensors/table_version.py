@@ -5,7 +5,7 @@ from typing import Any
 
 from headwater_airflow.conditions.table_version import TableVersionCondition
 from headwater_airflow.roots import table_name
-from headwater_airflow.sensors.waiting import WaitingSensor
+from headwater_airflow.sensors.waiting import WaitingSensor, whole_number
 
 
 class TableVersionSensor(WaitingSensor):
@@ -27,4 +27,4 @@ class TableVersionSensor(WaitingSensor):
 
     def condition(self) -> TableVersionCondition:
         """What is waited for."""
-        return TableVersionCondition(self.table, int(self.version))
+        return TableVersionCondition(self.table, whole_number("version", self.version))

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UsageError
 from headwater_airflow.conditions.condition import Condition
 from headwater_airflow.triggers.condition import ConditionTrigger
 
@@ -30,11 +30,18 @@ class WaitingSensor(BaseSensorOperator, ABC):  # type: ignore[misc]  # Airflow's
 
     @abstractmethod
     def condition(self) -> Condition:
-        """What is waited for, of the rendered fields."""
+        """What is waited for, of the rendered fields; looks at nothing that may be away now.
+
+        Raises:
+            UsageError: a field, as it was rendered, has no value of its kind.
+        """
 
     def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
         """Look once, then defer."""
-        condition = self.condition()
+        try:
+            condition = self.condition()
+        except HeadwaterError as error:
+            raise AirflowFailException(str(error)) from error
         try:
             sighting = condition.look()
         except HeadwaterError as error:
@@ -54,6 +61,17 @@ class WaitingSensor(BaseSensorOperator, ABC):  # type: ignore[misc]  # Airflow's
         if "error" in event:
             raise AirflowFailException(event["error"])
         return event
+
+
+def whole_number(name: str, value: int | str) -> int:
+    """The number that a field was rendered to; raises UsageError, which names the field."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{name} has to be a whole number, and is {value!r}.",
+            remedy=f"Check what the template of {name} gives: the result of another task may be empty, or not a number.",
+        ) from None
 
 
 def not_negative(name: str, value: float) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from headwater.errors import UsageError
 from headwater_airflow.conditions.watermark import WatermarkCondition
 from headwater_airflow.sensors.waiting import WaitingSensor, not_negative
 
@@ -47,5 +48,15 @@ class WatermarkSensor(WaitingSensor):
     def condition(self) -> WatermarkCondition:
         """What is waited for."""
         if self.reached is not None:
-            datetime.fromisoformat(self.reached)
+            _check_time(self.reached)
         return WatermarkCondition(self.pipeline, self.dataset, self.max_seconds, self.reached)
+
+
+def _check_time(reached: str) -> None:
+    try:
+        datetime.fromisoformat(reached)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"reached has to be a time in ISO format, and is {reached!r}.",
+            remedy="Check what the template of reached gives.",
+        ) from None

@@ -16,9 +16,9 @@ from headwater.checkpoints.listing import list_checkpoints
 from headwater.checkpoints.table_move import journal_file, unfinished_move
 from headwater.errors import CheckpointUnreadable
 from headwater.maintenance.table_log import _last_checkpoint
-from headwater.preflight.checks import CHECKS, check_start, examine
+from headwater.preflight.checks import CHECKS, examine, mended
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.state_checks import StateStore, _parts
+from headwater.preflight.state_checks import StateStore, _missing_parts
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_locked_metadata_file_is_not_written_again(tmp_path: Path, locked):
     assert {damage.condition for damage in damages} == {"STORAGE_NOT_READABLE"}
     assert not any(damage.repairs or damage.mend for damage in damages)
     with pytest.raises(StorageNotReadable, match="Permission denied") as raised:
-        check_start(start)
+        mended(examine(start))
     assert raised.value.where == str(file)
     assert "leave it where it is" in raised.value.remedy
     assert raised.value.transient
@@ -116,14 +116,14 @@ def test_a_locked_part_of_the_state_is_not_called_unreadable(tmp_path: Path, mon
     """A cut archive is damage, one that may not be read is an error that says so."""
     (tmp_path / "5.zip").write_bytes(b"PK, and no more")
     store = StateStore(tmp_path, whole={5: "5.zip"})
-    assert "(unreadable)" in _parts(store, 5)[0].name
+    assert "can't be read" in _missing_parts(store, 5)[0]
 
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(zipfile, "ZipFile", denied)
     with pytest.raises(PermissionError):
-        _parts(store, 5)
+        _missing_parts(store, 5)
 
 
 def test_a_locked_last_checkpoint_is_not_a_missing_one(tmp_path: Path, locked):

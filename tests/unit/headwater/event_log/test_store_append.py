@@ -16,6 +16,7 @@ from headwater.event_log.store_append import COMMITS_KEPT, append_next
 from headwater.event_log.writer import EventLogWriter
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.walking import files_below, remove_tree
 
 _NUMBERS = itertools.count()
 
@@ -47,6 +48,23 @@ def write(state, update, *texts):
 
 def messages(state):
     return [record["message"] for record in events(state)]
+
+
+def test_a_log_that_was_put_back_is_read_and_goes_on(state):
+    """A bucket restored from a backup: what this machine has kept of later records, and of their checkpoint, counts for nothing."""
+    texts = [f"m{number}" for number in range(COMMITS_KEPT + 2)]
+    for text in texts:
+        write(state, f"of {text}", text)
+    kept = {path: path.read_bytes() for path, _ in files_below(state)}
+    for number in range(COMMITS_KEPT):
+        write(state, f"lost{number}", "lost")
+    assert len(messages(state)) == len(texts) + COMMITS_KEPT
+    remove_tree(state)
+    for path, data in kept.items():
+        path.write_bytes(data)
+    assert messages(state) == texts
+    write(state, "u4", "more")
+    assert messages(state) == [*texts, "more"]
 
 
 def test_many_appends_and_a_short_log(state):

@@ -16,6 +16,7 @@ from tests.object_stores import StoreServer, leading_to, make_old
 
 from headwater.errors import LeaseUnreachable, UpdateInProgress
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.leases import store_lease
 from headwater.leases.conditional_store import StoredObject
 from headwater.leases.store_lease import LIFETIME
 from headwater.storage.conditions import StoreRefused
@@ -101,7 +102,9 @@ def test_two_machines(machines: tuple[PipelineProject, PipelineProject]):
         assert second.token == first.token + 1
 
 
-def test_a_killed_holder(machines: tuple[PipelineProject, PipelineProject], bucket: str):
+def test_a_killed_holder(
+    machines: tuple[PipelineProject, PipelineProject], bucket: str, monkeypatch: pytest.MonkeyPatch
+):
     """It keeps the lease until the store has not heard of it for its time; on its own machine nobody waits for that."""
     one, two = machines
     other = subprocess.Popen(
@@ -118,6 +121,8 @@ def test_a_killed_holder(machines: tuple[PipelineProject, PipelineProject], buck
             pass
         with one.lease("mine") as lease:
             lease.check()
+        monkeypatch.setattr(store_lease, "RENEWAL", timedelta(hours=1))
+        monkeypatch.setattr(store_lease, "WATCHED", timedelta(seconds=1))
         lost = one.lease("lost")
         lost.__enter__()
         make_old(place_of(f"s3://{bucket}/headwater/orders/update.lease"), LIFETIME.total_seconds())

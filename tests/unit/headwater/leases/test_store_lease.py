@@ -16,7 +16,7 @@ from headwater.errors import LeaseLost, LeaseUnreachable, UpdateInProgress
 from headwater.leases.conditional_store import StoredText
 from headwater.leases.file_lease import update_lease
 from headwater.leases.holder import Holder, holder_of
-from headwater.leases.store_lease import LIFETIME, MARGIN, lock_identity, store_lease
+from headwater.leases.store_lease import LIFETIME, MARGIN, RENEWAL, lock_identity, store_lease
 
 
 @dataclass
@@ -25,6 +25,13 @@ class Times:
 
     store: float = 1000.0
     machine: float = 50.0
+
+    meanwhile: Callable[[], None] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        """Let time go on, and others do what they do."""
+        self.pass_by(seconds)
+        self.meanwhile()
 
     def pass_by(self, seconds: float) -> None:
         """Let time go on for both."""
@@ -88,7 +95,9 @@ def store(times: Times) -> Store:
 @pytest.fixture
 def hold(store: Store, times: Times) -> Callable[..., object]:
     """Take the lease under a name."""
-    return lambda name, **more: store_lease(store, Holder(name, **more), clock=lambda: times.machine)
+    return lambda name, **more: store_lease(
+        store, Holder(name, **more), clock=lambda: times.machine, sleep=times.sleep
+    )
 
 
 def test_the_second_is_refused_and_told_of_the_first(hold, store: Store):
@@ -139,6 +148,36 @@ def test_only_the_dead_lose_it(hold, times: Times):
             assert second.token == first.token + 1
             first.renew()
             with pytest.raises(LeaseLost, match="taken"):
+                first.check()
+
+
+@pytest.mark.parametrize("hours", [2, -2])
+def test_the_stores_clock_is_set(hold, store: Store, times: Times, hours: int):
+    """A holder that renews keeps its lease, whoever comes right after the jump; a dead one loses it to who waits for its time."""
+    with hold("first") as first:
+        times.store += hours * 3600
+        begun, renewed = times.machine, 0
+
+        def renew() -> None:
+            nonlocal renewed
+            if times.machine - begun >= (renewed + 1) * RENEWAL.total_seconds():
+                renewed += 1
+                first.renew()
+
+        times.meanwhile = renew
+        with pytest.raises(UpdateInProgress), hold("second"):
+            pass
+        first.check()
+        times.meanwhile = lambda: None
+        later = store_lease(
+            store, Holder("second"), clock=lambda: times.machine, sleep=times.sleep, wait=2 * LIFETIME
+        )
+        begun = times.machine
+        with later as second:
+            assert times.machine - begun <= LIFETIME.total_seconds() + 1
+            second.check()
+            first.renew()
+            with pytest.raises(LeaseLost):
                 first.check()
 
 

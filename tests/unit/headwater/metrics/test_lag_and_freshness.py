@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from headwater.arrivals.unread import unread
 from headwater.definitions.dataset import DatasetKind
+from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import DatasetEntry, FlowEntry, portable
 from headwater.graph.pipeline_project import open_project
-from headwater.metrics.freshness import pipeline_freshness
+from headwater.metrics.freshness import freshness_as_far_as_known, pipeline_freshness
 from headwater.metrics.lag import over_limit, pipeline_lag
 from headwater.metrics.retention import retention_use
 from headwater.metrics.watermark import pipeline_watermarks
@@ -75,6 +78,21 @@ def test_freshness(done):
     assert bronze.seconds is not None
     assert 0 <= bronze.seconds < 60
     assert gold.seconds is None
+
+
+def test_a_log_that_cant_be_read_is_one_tables_trouble(done):
+    """The age of the others is shown; who needs all of them is told that it can't be known."""
+    for value in (5, 6):
+        write_rows(done.table("silver"), value)
+    (done.table("silver") / "_delta_log" / f"{1:020d}.json").unlink()
+    bronze, silver, gold = freshness_as_far_as_known(done.project, done.manifest)
+    assert (bronze.version, gold.version) == (0, 0)
+    assert silver.seconds is None
+    assert "can't be read" in (silver.unknown or "")
+    assert "unknown" in silver.as_dict()
+    assert "unknown" not in gold.as_dict()
+    with pytest.raises(SourceUnreachable):
+        pipeline_freshness(done.project, done.manifest)
 
 
 def test_committed_manifest_names_values_by_keys(pipeline):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, remembered_changes
 from headwater.delta_log.commits import commit_file
@@ -67,6 +69,30 @@ def test_gone_or_older(tmp_path: Path, memory: Path, harm):
     assert damage.mend is not None
     damage.mend()
     assert [found(start_of(tmp_path, flow)) for flow in FLOWS] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("counts", "about", "missed"),
+    [
+        ({"tombstones": 1}, {}, True),
+        ({"tombstones": 0, "superseded": 1}, {}, False),
+        ({"tombstones": 1}, {"flow": "second"}, False),
+        ({"tombstones": 1}, {"epoch": 1}, False),
+    ],
+)
+def test_a_killed_update_had_one(tmp_path: Path, counts: dict[str, int], about: dict[str, Any], missed: bool):
+    """Its commits say that deletes were remembered, before the flow's state does; given up, they are not missed again."""
+    metadata = {"pipeline": "p", "flow": "first", "epoch": 0, "changes": counts, **about}
+    info = CommitProperties(custom_metadata={"userMetadata": json.dumps(metadata)})
+    write_deltalake(str(tmp_path / "table"), pa.table({"id": [1]}), commit_properties=info)
+    for flow in FLOWS:
+        FlowCheckpoint(tmp_path / "checkpoints" / "t" / flow).write_state(FlowState())
+    assert found(start_of(tmp_path)) == (["CHANGE_MEMORY_LOST"] if missed else [])
+    if missed:
+        (damage,) = change_memory_was_lost(start_of(tmp_path))
+        assert damage.mend is not None
+        damage.mend()
+        assert found(start_of(tmp_path)) == []
 
 
 @pytest.mark.parametrize(

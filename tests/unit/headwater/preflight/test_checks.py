@@ -10,7 +10,7 @@ import pytest
 from headwater.checkpoints.conditions import CheckFailed, StateLost
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.errors import SourceUnreachable
-from headwater.preflight.checks import check_start, examine
+from headwater.preflight.checks import examine, mended
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart
 
@@ -68,9 +68,9 @@ def test_the_others_report_when_one_raises(start: FlowStart):
 def test_a_start_with_a_check_that_raises_is_refused(start: FlowStart):
     """Nothing is repaired and nothing starts; a retry may help, as a file may be readable then."""
     with pytest.raises(CheckFailed) as raised:
-        check_start(start, (mends, may_not_read))
+        mended(examine(start, (mends, may_not_read)))
     assert raised.value.transient
     assert MENDED == []
     with pytest.raises(SourceUnreachable):
-        check_start(start, (mends, can_not_ask))
-    assert [done for _, done in check_start(start, (mends,))] == ["mended"]
+        mended(examine(start, (mends, can_not_ask)))
+    assert [done for _, done in mended(examine(start, (mends,)))] == ["mended"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,12 @@ from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.delta_log.commits import commit_file
 from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, CHECKS_OF_VIEWS
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import checkpoint_was_lost, commit_is_damaged
+from headwater.preflight.sink_checks import (
+    checkpoint_was_lost,
+    commit_is_damaged,
+    table_was_dropped,
+    table_was_recreated,
+)
 
 
 @pytest.mark.parametrize(("recorded", "conditions"), [(3, ["CHECKPOINT_LOST"]), (None, [])])
@@ -44,6 +50,25 @@ def of_table(tmp_path: Path) -> FlowStart:
         write_deltalake(str(table), pa.table({"id": [number]}), mode="append")
     checkpoint = FlowCheckpoint(tmp_path / "checkpoints" / "orders" / "orders")
     return FlowStart("p", "orders", "orders", checkpoint, FlowState(), table, "id")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_storage_that_two_deployments_share(tmp_path: Path, there: bool):
+    """The message says where the last run wrote to, and a full refresh, which would take the other's position, comes last."""
+    start = of_table(tmp_path)
+    start.checkpoint.write_state(FlowState(sink_id="of production", table="s3://production/orders"))
+    (start.folder / "commits").mkdir(parents=True)
+    state = FlowState(sink_id="of production", table="s3://production/orders")
+    start = replace(
+        start, state=state, sink_id="id" if there else None, table=start.table if there else tmp_path / "none"
+    )
+    (damage,) = [*table_was_dropped(start), *table_was_recreated(start)]
+    assert damage.condition == ("TABLE_REPLACED" if there else "TABLE_GONE")
+    assert "The last run wrote to s3://production/orders." in damage.error.what
+    assert damage.error.remedy.startswith("Run it with the warehouse of the last run.")
+    same = replace(start, state=replace(state, table=str(start.table)))
+    (damage,) = [*table_was_dropped(same), *table_was_recreated(same)]
+    assert damage.error.remedy.startswith("Refill the table")
 
 
 def test_a_whole_commit_is_no_finding(tmp_path: Path):

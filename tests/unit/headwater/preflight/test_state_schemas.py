@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.state_schemas import schemas_lie_elsewhere
+from headwater.preflight.state_schemas import schema_is_damaged, schemas_lie_elsewhere
 
 
 def start(folder: Path) -> FlowStart:
@@ -45,6 +48,50 @@ def test_a_moved_checkpoint_is_mended(tmp_path: Path):
     assert Path(path.removeprefix("file:")).read_text() == "schema"
     assert not (after / file).with_name(".0.crc").exists()
     assert list(schemas_lie_elsewhere(start(after))) == []
+
+
+def utf(text: str) -> bytes:
+    return len(text).to_bytes(2) + text.encode()
+
+
+ONE = (1).to_bytes(4)
+SCHEMAS = {
+    "v1": utf("v1") + utf("keys") + utf("values"),
+    "v2": utf("v2") + ONE + utf("keys") + (2).to_bytes(4) + utf("values") + utf("more"),
+    "a form of tomorrow": utf("v9") + b"whatever",
+}
+
+
+def with_schema(epochs: Path, data: bytes) -> tuple[FlowStart, Path]:
+    """A stateful flow after a batch, and the file that says which columns its state has."""
+    state = FlowState(state_settings={"spark.sql.shuffle.partitions": "1"})
+    one = replace(start(epochs), state=state)
+    for name in ("commits/0", "state/0/0/1.zip", "state/0/0/_metadata/schema"):
+        file = one.folder / name
+        assert isinstance(file, Path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return one, file
+
+
+@pytest.mark.parametrize("form", SCHEMAS)
+def test_whole_schemas_are_no_finding(tmp_path: Path, form: str):
+    """In each form that Spark has, and in those that are not known."""
+    assert list(schema_is_damaged(with_schema(tmp_path, SCHEMAS[form])[0])) == []
+
+
+@pytest.mark.parametrize("form", ["v1", "v2"])
+def test_a_schema_that_is_cut_off(tmp_path: Path, form: str):
+    """Wherever it ends; a repair that is asked for lets Spark write it again, and no start does so by itself."""
+    for end in range(len(SCHEMAS[form])):
+        one, file = with_schema(tmp_path, SCHEMAS[form][:end])
+        (damage,) = schema_is_damaged(one)
+        assert (damage.condition, damage.blocks, damage.mends_itself) == ("STATE_DAMAGED", True, False)
+    assert damage.mend is not None
+    damage.mend()
+    assert not file.exists()
+    assert (one.folder / ".aside/state/0/0/_metadata/schema").is_file()
+    assert list(schema_is_damaged(one)) == []
 
 
 def test_a_schema_that_is_gone_is_not_made_up(tmp_path: Path):

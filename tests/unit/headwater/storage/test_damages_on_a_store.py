@@ -17,12 +17,16 @@ from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.commits import commit_file, newest_version
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
+from headwater.doctor.flow_cases import flow_cases
+from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
-from headwater.preflight.checks import check_start, examine
+from headwater.preflight.checks import examine, mended
+from headwater.storage.delta_tables import delta_table
 from headwater.storage.walking import files_below, remove_tree
 
 __all__ = ["done", "pipeline"]
@@ -113,6 +117,13 @@ DAMAGES = {
     "files' log lost": ("bronze", lambda f: lose(f / "sources"), "FILE_LOG_LOST", False),
     "an entry of files empty": ("bronze", lambda f: put(f / "sources/0/0", ""), "FILE_LOG_LOST", False),
     "an entry of files cut": ("bronze", lambda f: cut(f / "sources/0/0"), "FILE_LOG_LOST", False),
+    "an entry of files without a file": ("bronze", lambda f: put(f / "sources/0/0", "v1"), "FILE_LOG_LOST", False),
+    "an entry of files of another batch": (
+        "bronze", lambda f: put(f / "sources/0/0", (f / "sources/0/0").read_text().replace('"batchId": 0', '"batchId": 1')),
+        "FILE_LOG_LOST", False,
+    ),
+    "compacted files cut": ("bronze", lambda f: put(f / "sources/0/0.compact", (f / "sources/0/0").read_text()[:-2]), "FILE_LOG_LOST", False),
+    "compacted files empty": ("bronze", lambda f: put(f / "sources/0/0.compact", ""), "FILE_LOG_LOST", False),
     "an entry of files of no version": ("bronze", lambda f: put(f / "sources/0/0", "hello"), "FILE_LOG_LOST", False),
     "flow.json cut": ("silver", lambda f: put(f.parent / "flow.json", "{"), "FLOW_STATE_DAMAGED", False),
 }  # fmt: skip
@@ -124,12 +135,12 @@ def test_of_checkpoints(three, damage):
     flow, harm, condition, mends_itself = DAMAGES[damage]
     assert not case_of(three, flow).damages
     harm(three.checkpoint(flow).epoch_folder(0))
-    (first, *_) = diagnose(replace(case_of(three, flow), deep="entry of files" in damage))
+    (first, *_) = diagnose(case_of(three, flow))
     assert (first.damage.condition, first.damage.mends_itself) == (condition, mends_itself)
     assert first.damage.error.remedy
     if mends_itself:
         table = sorted(str(path) for path, _ in files_below(three.table(flow)))
-        check_start(case_of(three, flow).start)
+        mended(examine(case_of(three, flow).start))
         assert not case_of(three, flow).damages
         assert sorted(str(path) for path, _ in files_below(three.table(flow))) == table
 
@@ -201,7 +212,7 @@ def test_swapped_positions_are_written_back(three, batches):
     swap(*(folder / f"offsets/{number}" for number in batches))
     (damage,) = case_of(three, "silver").damages
     assert (damage.condition, damage.mends_itself) == ("OFFSETS_DAMAGED", True)
-    check_start(case_of(three, "silver").start)
+    mended(examine(case_of(three, "silver").start))
     assert not replace(case_of(three, "silver"), deep=True).damages
     for number in (1, 2):
         there, expected = (
@@ -231,10 +242,9 @@ def flip(file):
     ("harm", "condition"),
     [
         (lambda f: flip(f / "state/0/1/3.zip"), "STATE_DAMAGED"),
-        (lambda f: put(f / "state/0/1/SSTs/1-a.sst", "dat"), "STATE_DAMAGED"),
         (lambda f: put(f / "offsets/2", 'v1\n{}\n{"reservoirVersion":9}'), "OFFSETS_DAMAGED"),
     ],
-    ids=["a byte", "a size", "a position"],
+    ids=["a byte", "a position"],
 )
 @pytest.mark.parametrize("roots", ["s3"], indirect=True)
 def test_of_readable_content(three, harm, condition):
@@ -250,6 +260,20 @@ def test_of_readable_content(three, harm, condition):
     (first,) = replace(case_of(three, "silver"), deep=True).damages
     assert first.condition == condition
     assert first.blocks
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda file: put(file, "dat"), lambda file: file.unlink()], ids=["cut", "gone"]
+)
+def test_of_the_tables_of_a_state(three, harm):
+    """A table that a snapshot of RocksDB lists and that is gone or cut stops a start: Spark would fail in the middle of a batch."""
+    folder = three.checkpoint("silver").epoch_folder(0)
+    rocks(folder / "state/0/1")
+    assert not case_of(three, "silver").damages
+    harm(folder / "state/0/1/SSTs/1-a.sst")
+    (first,) = case_of(three, "silver").damages
+    assert (first.condition, first.blocks, first.mends_itself) == ("STATE_LOST", True, False)
+    assert "1-a.sst" in first.evidence[0]
 
 
 def record(three, flow, number, **facts):
@@ -271,6 +295,86 @@ def record(three, flow, number, **facts):
 
 def lose_commit(version):
     return lambda table: (table / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+def spoil_checkpoint(table, *, cut=True, cleaned=False):
+    delta_table(table).create_checkpoint()
+    (file,) = [
+        path
+        for path in (table / "_delta_log").iterdir()
+        if ".checkpoint" in path.name and path.name[0].isdigit()
+    ]
+    file.write_bytes(file.read_bytes()[:-9] if cut else b"")
+    if cleaned:
+        lose_commit(0)(table)
+
+
+@pytest.mark.parametrize("flow", ["silver", "gold"])
+@pytest.mark.parametrize(
+    ("how", "remedy"),
+    [
+        ({"cut": True}, "move it away"),
+        ({"cut": False}, "move it away"),
+        ({"cleaned": True}, "--full-refresh"),
+    ],
+    ids=["cut", "empty", "cut, and its commits cleaned away"],
+)
+def test_of_a_tables_checkpoint(three, flow, how, remedy):
+    """It is named with what to do, which depends on whether the commits before it are there; for a view, too."""
+    batch(three, 3, 4)
+    spoil_checkpoint(three.table(flow), **how)
+    first, *_ = case_of(three, flow).damages
+    assert (first.condition, first.blocks) == ("TABLE_LOG_DAMAGED", True)
+    assert ".checkpoint.parquet" in str(first.error.where)
+    assert remedy in first.error.remedy
+
+
+def test_copies_are_offered_where_there_are_any(three):
+    """A restore is no way on where nothing was ever copied."""
+    remove_tree(three.checkpoint("silver").epoch_folder(0) / "state")
+    (first, *_) = case_of(three, "silver").damages
+    assert first.condition == "STATE_LOST"
+    assert "restore" not in first.error.remedy.lower()
+    assert first.error.remedy.startswith("Go back")
+    take_snapshot(three.project.state_folder, three.checkpoint("silver"), reason="by hand")
+    (first, *_) = case_of(three, "silver").damages
+    assert first.error.remedy.startswith("Restore a snapshot: ")
+
+
+@pytest.mark.parametrize("roots", ["s3"], indirect=True)
+def test_marks_of_folders_are_no_epoch(three, s3):
+    """What Hadoop leaves where a checkpoint was removed is not taken for one that survived, and its number is not used again."""
+    checkpoint = three.checkpoint("silver")
+    for folder in ("0", "0/state", "0/state/0"):
+        s3.put_mark(checkpoint.folder / folder)
+    assert checkpoint.surviving_state() is not None
+    checkpoint.state_file.unlink()
+    assert checkpoint.surviving_state() is not None
+    remove_tree(checkpoint.folder)
+    assert checkpoint.epochs_begun() == [0]
+    assert checkpoint.surviving_state() is None
+    start = case_of(three, "silver").start
+    assert unused_epoch(checkpoint, "silver", start.identity, None, ()) == 1
+
+
+def test_verify_looks_at_views(three, capsys):
+    """A hole in a view's log is named by the verb that names it for tables."""
+    batch(three, 3, 4)
+    for value in (7, 8):
+        write_rows(three.table("gold"), value)
+    assert not [
+        damage
+        for case in flow_cases(three.project, views=True)
+        for damage in case.damages
+        if "LOG" in damage.condition
+    ]
+    lose_commit(1)(three.table("gold"))
+    conditions = {
+        case.flow.name: [damage.condition for damage in case.damages]
+        for case in flow_cases(three.project, views=True)
+    }
+    assert conditions["gold"][0] == "TABLE_LOG_HOLE"
+    assert "gold" not in {case.flow.name for case in flow_cases(three.project)}
 
 
 @pytest.mark.parametrize(
@@ -318,7 +422,7 @@ def test_a_start_that_is_killed_while_it_mends(three, damage):
         MENDED.get(damage, first_plan)(folder)
 
     def start():
-        check_start(case_of(three, "silver").start)
+        mended(examine(case_of(three, "silver").start))
 
     harmed()
     start()

@@ -121,6 +121,7 @@ def test_without_its_lease_nothing_is_rewritten(kept, monkeypatch):
     class Slow(maintaining.Slow):
         def look(self):
             monkeypatch.setattr(store_lease, "LIFETIME", timedelta(0))
+            monkeypatch.setattr(store_lease, "WATCHED", timedelta(0))
             return Step(self.kind, self.subject, "rewrite")
 
     chores = [Slow(kept.project), Slow(kept.project)]

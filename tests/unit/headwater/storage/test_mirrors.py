@@ -69,6 +69,26 @@ def test_a_copy_follows_its_table(table):
     assert same(table).version() == 0
 
 
+def test_a_table_that_was_put_back_is_the_older_one(table, s3):
+    """Copies of commits that are not there any more are no part of it, also once it has new ones; another process's newer copies stay."""
+    for value in range(4):
+        write(table, value)
+    assert same(table).version() == 3
+    for version in (2, 3):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert same(table).version() == 1
+    write(table, 8)
+    assert same(table).version() == 2
+    write(table, 9)
+    assert same(table).version() == 3
+    listed = (table / "_delta_log").listed()
+    del listed[f"{3:020d}.json"]
+    with s3.counted() as requests, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(table), "listed", lambda _: listed)
+        assert table_log(table).version() == 3
+    assert requests == {"HEAD": 1}
+
+
 def test_what_is_known_is_not_read_again(table, s3):
     """A second look is one listing; a new commit is one request more, and its rows another one."""
     for value in range(3):

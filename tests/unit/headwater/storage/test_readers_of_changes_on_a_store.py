@@ -107,6 +107,7 @@ def test_another_machine_waits_for_a_dead_reader(orders, home, reader, monkeypat
     with pytest.raises(UpdateInProgress, match="at work on the changes"), reader().alone():
         pass
     monkeypatch.setattr(store_lease, "LIFETIME", timedelta(0))
+    monkeypatch.setattr(store_lease, "WATCHED", timedelta(0))
     with reader().alone():
         pass
 

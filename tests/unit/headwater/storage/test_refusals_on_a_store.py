@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from contextlib import nullcontext
+from datetime import timedelta
 
 import obstore
 import pytest
 from tests.unit.headwater.metrics.conftest import done, pipeline
 
+import run_update
+from headwater.contract.arguments import RunArguments
 from headwater.doctor.flow_cases import named_case
 from headwater.errors import InvalidSpec, UpdateInProgress
 from headwater.graph.pipeline_ids import note_home
@@ -17,6 +21,7 @@ from headwater.leases.lease import is_held
 from headwater.storage.conditions import StoreRefused
 from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
+from headwater_spark import session
 
 __all__ = ["done", "pipeline"]
 _NUMBERS = itertools.count()
@@ -73,13 +78,12 @@ def test_another_machine_waits_for_a_dead_holder(pipeline, monkeypatch, tmp_path
         pass
     assert "free in" in caught.value.remedy
     monkeypatch.setattr("headwater.leases.conditional_store.store_time", _in_an_hour)
+    monkeypatch.setattr("headwater.leases.store_lease.WATCHED", timedelta(seconds=1))
     with pipeline.project.lease("mine") as mine:
         assert mine.token == 5
 
 
 def _in_an_hour(place, *, quick):
-    from datetime import timedelta
-
     from headwater.storage.atomic import store_time
 
     return store_time(place, quick=quick) + timedelta(hours=1)
@@ -91,6 +95,16 @@ def test_a_bucket_that_is_not_there(pipeline, s3, tmp_path):
         open_project(pipeline.project.folder, storage="s3://no-such-bucket/x", warehouse=tmp_path / "w")
     assert "s3://no-such-bucket" in caught.value.where
     assert not caught.value.transient
+
+
+def test_a_missing_bucket_of_tables_is_found_before_java_starts(done, monkeypatch):
+    """The driver asks for it first: Spark would need a minute to say so."""
+    moved = open_project(done.project.folder, storage=done.project.storage, warehouse="s3://no-such-bucket/w")
+    started = []
+    monkeypatch.setattr(session, "java_meanwhile", lambda *_: started.append("java") or nullcontext())
+    with pytest.raises(StoreRefused, match="not there"):
+        run_update.answer(moved, RunArguments(str(done.project.folder)))
+    assert started == []
 
 
 def test_a_warehouse_whose_bucket_is_not_there(done):

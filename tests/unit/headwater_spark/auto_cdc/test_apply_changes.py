@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.written_table import commit
 
+from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater_spark.auto_cdc import apply_changes as module
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, check_unchanged
@@ -100,6 +101,16 @@ def test_events_and_snapshots(tmp_path: Path):
     }
     file.write_text(json.dumps(before))
     assert checked(tmp_path / "b", LATEST, LATEST, events=(True, False)) == ". | what it is filled from"
+
+
+def test_a_damaged_record_is_refused_by_name(tmp_path: Path):
+    """Which keys a table was made by is not guessed: the file is named, and the table."""
+    assert checked(tmp_path, LATEST) == "."
+    file = tmp_path / "memory" / "made_with.json"
+    file.write_text(file.read_text()[:30])
+    with pytest.raises(FlowStateDamaged, match="memory") as caught:
+        checked(tmp_path, LATEST)
+    assert caught.value.where == str(file)
 
 
 def test_a_removed_column_comes_back(tmp_path: Path):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.event_log.details import FlowStatus
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag
+from headwater.storage.listing import current_look
 from headwater_spark.execution import flow_lifecycle
 from headwater_spark.execution.outcome import FlowOutcome
 
@@ -22,6 +25,9 @@ class Context:
         self.pipeline: Any = SimpleNamespace(project=None, manifest=SimpleNamespace(flow=lambda _: entry))
         self.more_rounds = False
         self.records: list[dict[str, Any]] = []
+
+    def checkpoint(self, dataset: str, flow: str) -> FlowCheckpoint:
+        return FlowCheckpoint(Path(dataset) / flow)
 
     def say(self, line: str, *, flow: str | None = None) -> None:
         assert ("COMPLETED" in line, flow) == (True, "bronze")
@@ -49,6 +55,22 @@ def test_lag_that_can_not_be_measured_fails_no_committed_flow(
     assert record["status"] is FlowStatus.COMPLETED
     assert type(error).__name__ in record["metrics"]["backlog_unknown"]
     assert outcome.backlog_records is None
+
+
+def test_lag_is_measured_in_one_look(monkeypatch: pytest.MonkeyPatch):
+    """On a store the checkpoint is listed once for it."""
+    looks: list[Any] = []
+
+    def flow_lag(*_: object) -> FlowLag:
+        looks.append(current_look())
+        return FlowLag("bronze", "bronze", True, Backlog(records=0, moved=False), ())
+
+    monkeypatch.setattr(flow_lifecycle, "flow_lag", flow_lag)
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    outcome.status = FlowStatus.COMPLETED
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
+    assert looks[0] is not None
+    assert current_look() is None
 
 
 def test_the_reason_of_each_source_is_in_the_record(monkeypatch: pytest.MonkeyPatch):

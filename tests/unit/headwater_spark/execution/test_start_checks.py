@@ -10,9 +10,12 @@ import pytest
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, sink
 from tests.unit.headwater_spark.written_table import commit
 
+from headwater.checkpoints.conditions import TableLogHole
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.sink import SinkKind
+from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import FlowEntry
+from headwater.preflight.flow_start import FlowStart
 from headwater_spark.execution import start_checks
 from headwater_spark.execution.start_checks import source_identities
 
@@ -27,7 +30,6 @@ def test_what_a_start_is_checked_with(monkeypatch, tmp_path: Path):
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
     context.pipeline.evaluation.frames = {"orders": None}
     commit(context.table_path(ORDERS))
-    from headwater.preflight.flow_start import FlowStart
 
     def bare(*_: Any) -> FlowStart:
         return FlowStart(
@@ -36,7 +38,7 @@ def test_what_a_start_is_checked_with(monkeypatch, tmp_path: Path):
 
     monkeypatch.setattr(start_checks, "flow_start", bare)
     monkeypatch.setattr(start_checks, "state_plan", lambda _: ("Aggregate",))
-    monkeypatch.setattr(start_checks, "check_start", lambda *_: [])
+    monkeypatch.setattr(start_checks, "examine", lambda *_: [])
     state = FlowState(epoch=3, versions={"spark": "4.2"})
     start = start_checks.check_flow(run_of(context), state)
     assert (start.state, start.table, start.sink_id) == (state, context.table_path(ORDERS), "seen")
@@ -55,13 +57,12 @@ def test_what_was_mended_is_recorded(monkeypatch, tmp_path: Path):
     context.spark.version = "4.2"
     context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
     damage = SimpleNamespace(error=SimpleNamespace(what="It was cut off."), condition="CUT")
-    from headwater.preflight.flow_start import FlowStart
-
     start = FlowStart(
         "p", "orders", "orders", context.checkpoint("orders", "orders"), FlowState(), None, None
     )
     monkeypatch.setattr(start_checks, "flow_start", lambda *_: start)
-    monkeypatch.setattr(start_checks, "check_start", lambda *_: [(damage, "it was written again")])
+    monkeypatch.setattr(start_checks, "examine", lambda *_: [])
+    monkeypatch.setattr(start_checks, "mended", lambda *_: [(damage, "it was written again")])
     start_checks.check_flow(run_of(context), FlowState(epoch=3))
     ((kind, message, more),) = context.events.emitted
     assert (kind, message, more["epoch"]) == (
@@ -70,6 +71,28 @@ def test_what_was_mended_is_recorded(monkeypatch, tmp_path: Path):
         3,
     )
     assert more["details"]["operation_progress"]["condition"] == "CUT"
+
+
+def test_a_log_that_cant_be_read_is_named(monkeypatch, tmp_path: Path):
+    """The check that says which file of the table's log is missing is heard, and other errors stay as they are."""
+    context: Any = context_of(tmp_path, ORDERS)
+    context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
+    table = context.table_path(ORDERS)
+    start = FlowStart(
+        "p", "orders", "orders", context.checkpoint("orders", "orders"), FlowState(), table, None
+    )
+    monkeypatch.setattr(start_checks, "flow_start", lambda *_: start)
+    other, unreadable = ValueError("no log"), SourceUnreachable("no log")
+    run = run_of(context)
+    assert start_checks.refusal_of_log(run, other) is other
+    assert start_checks.refusal_of_log(run, unreadable) is unreadable
+    log = table / "_delta_log"
+    log.mkdir(parents=True)
+    for version in (0, 2):
+        (log / f"{version:020d}.json").write_text("{}")
+    refused = start_checks.refusal_of_log(run, unreadable)
+    assert isinstance(refused, TableLogHole)
+    assert start_checks.refusal_of_log(run, other) is other
 
 
 def test_sources_are_known_in_their_order():

@@ -19,6 +19,8 @@ from headwater_spark.messages.known_exceptions import (
     shows,
 )
 
+# delta-rs shows what an error comes from in colours.
+ARROW = "\x1b[31m↳\x1b[0m"
 PAGE = Path(__file__).resolve().parents[4] / HELP_PAGE
 
 
@@ -135,6 +137,23 @@ def test_what_spark_is_refused_by_a_store(said: str):
             [],
         ),
         ("RuntimeException: Unable to execute HTTP request: a row said so", []),
+        (
+            f"OSError: Kernel error -> Generic S3 error\n  {ARROW} Error performing GET http://s/b/t/_delta_log/_last_checkpoint in "
+            f"232.74071ms, after 10 retries, max_retries\n   {ARROW} 10, retry_timeout\n    {ARROW} 180s  - Server returned non-2xx status "
+            f"code\n     {ARROW} 503 Service Unavailable\n",
+            [PASSING],
+        ),
+        (
+            f"OSError: Generic S3 error\n  {ARROW} Error performing list request\n   {ARROW} Error performing GET http://s/b?prefix=t in "
+            f"187s, after 1 retries, max_retries\n    {ARROW} 10, retry_timeout\n     {ARROW} 180s  - HTTP error\n",
+            [PASSING],
+        ),
+        (
+            f"OSError: Kernel error -> Generic S3 error\n  {ARROW} Error performing GET http://s/b/t in 628.908µs - Server returned "
+            f"non-2xx status code\n   {ARROW} 400 Bad Request\n",
+            [],
+        ),
+        ("ValueError: Generic S3 error\n, after 10 retries, max_retries", []),
         ("UnknownStoreException: s3://b/: getFileStatus on s3://b/: NoSuchBucketException", []),
         ("AccessDeniedException: s3://b/a: 403", []),
     ],
