@@ -68,12 +68,12 @@ class SqlText:
             if is_known(list(reference.parts)) or _pinned_path(reference) is not None
         ]
         calls = list(source_calls(plan))
-        views = {reference.start: self._view_of(self._table(reference)) for reference in references}
-        hidden = bool(calls) and names_metadata(text)
-        for call in calls:
-            frame = frame_of(call, self._session)
-            views[call.start] = self._view_of(with_metadata(frame) if hidden else frame)
-        stars = list(stars_without_metadata(plan, text, calls)) if hidden else []
+        frames = {reference.start: self._table(reference) for reference in references}
+        frames |= {call.start: frame_of(call, self._session) for call in calls}
+        shown = {s: with_metadata(one) for s, one in frames.items()} if names_metadata(text) else frames
+        views = {start: self._view_of(frame) for start, frame in shown.items()}
+        carrying = {start for start, frame in shown.items() if frame is not frames[start]}
+        stars = list(stars_without_metadata(plan, text, carrying)) if carrying else []
         substitutes = self._session.substitutes
         if substitutes is not None and substitutes.bounded:
             # The view is a batch: the word STREAM would ask for another.
