@@ -171,13 +171,17 @@ def test_a_feed_across_a_mapping_of_columns(tmp_path: Path):
     assert outcome.change_feed is False
 
 
-def test_a_feature_that_went(tmp_path: Path):
-    """Without deletion vectors, rows that they hide in a file that went would be seen again."""
-    outcome = change(
-        tmp_path / "t",
-        [protocol(1, 2), add("a"), remove("old", "v")],
-        first=[protocol(3, 7, "deletionVectors"), metadata()],
-    )
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (protocol(3, 7, "deletionVectors"), protocol(1, 2)),
+        (protocol(3, 7, "deletionVectors", "timestampNtz"), protocol(3, 7, "timestampNtz")),
+        (protocol(2, 5), protocol(1, 2)),
+    ],
+)
+def test_a_feature_that_went(tmp_path: Path, before: dict[str, Any], after: dict[str, Any]):
+    """Without deletion vectors, rows that they hide in a file that went would be seen again; by its name, or by what a lower version stands for."""
+    outcome = change(tmp_path / "t", [after, add("a"), remove("old", "v")], first=[before, metadata()])
     assert isinstance(outcome, Issue)
     assert outcome.kind is IssueType.DELTA_PROTOCOL_CHANGED
 
