@@ -233,6 +233,21 @@ def test_a_feed_counts_where_it_was_on_all_the_time(tmp_path: Path, first, later
     assert outcome.change_feed is has
 
 
+OTHER = {"name": "other", "type": "integer", "nullable": True, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "has"),
+    [([*FIELDS, OTHER, {**OTHER, "name": "new"}], True), ([*FIELDS, {**OTHER, "type": "long"}], False), (FIELDS, False)],
+)  # fmt: skip
+def test_a_feed_across_other_columns(tmp_path: Path, columns: list[dict[str, Any]], has: bool):
+    """Delta reads no feed over a column that widened or went, though the view has no use of it: the files are compared."""
+    rows = [metadata(columns, **FEED), remove("old"), add("new")]
+    outcome = change(tmp_path / "t", rows, first=[PROTOCOL, metadata([*FIELDS, OTHER], **FEED)])
+    assert isinstance(outcome, SourceChange)
+    assert outcome.change_feed is has
+
+
 def test_files_that_vacuum_has_removed(tmp_path: Path):
     """By the path that the log has, which is escaped; files elsewhere are not looked for."""
     (tmp_path / "day=a b").mkdir()
