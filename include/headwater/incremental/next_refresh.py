@@ -12,6 +12,8 @@ from headwater.incremental.techniques import RefreshPolicy, Technique
 
 _ANYWAY = 'With refresh_policy="incremental" it would be refreshed by what changed all the same.'
 
+_EDITED = "The pipeline's files have changed since the last refresh: if the view has another query by that, it is recomputed."
+
 
 @dataclass(frozen=True)
 class NextRefresh:
@@ -25,6 +27,7 @@ class NextRefresh:
         against: why what has changed can't be followed this time; None where it can. ``begins``: the view begins anew by it, under each policy.
         technique: by which what changed would be followed; ``seconds``: how long that is expected to take, ``full``: a full refresh.
         rejected: why the cost is against it; None where it is not.
+        edited: the pipeline's files have changed since the last refresh.
         fed: the sources that an update brings up to date before the view; ``unknown``: those that no log tells of.
     """
 
@@ -40,12 +43,17 @@ class NextRefresh:
     seconds: float = 0.0
     full: float = 0.0
     rejected: str | None = None
+    edited: bool = False
     fed: Sequence[str] = ()
     unknown: Sequence[str] = ()
 
     @property
-    def text(self) -> str:  # noqa: PLR0911 - one return a case
+    def text(self) -> str:
         """The technique, and why."""
+        return self._planned + (f" {_EDITED}" if self.edited and self.against is None else "")
+
+    @property
+    def _planned(self) -> str:  # noqa: PLR0911 - one return a case
         if self.unchanged and self.against is None:
             return self._unchanged
         if self.replaced_part:

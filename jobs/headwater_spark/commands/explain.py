@@ -48,6 +48,8 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
     refresh = dict(state.refresh) if state is not None else {}
+    # Without the values given for that run.
+    last_definition = state.definition_hash if state is not None else None
     flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
     settings = {**pipeline.project.configuration, **(flow.spark_conf if flow is not None else {})}
     columns = read_columns(pipeline, dataset)
@@ -58,6 +60,7 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         enabled=limits_from(settings).enabled,
         replaced_part=flow is not None and flow.replace_where is not None,
         looked_at=pipeline.manifest.flow(dataset.name).time_dependent,
+        edited=not (last_definition or "").startswith(pipeline.manifest.source_hash),
     )
     own = {one.name for one in pipeline.manifest.datasets}
     return {

@@ -22,6 +22,7 @@ MOVED = {"technique": "ROW_BASED", "seconds": 1.25, "full": 9.0}
     ("policy", "facts", "words"),
     [
         (AUTO, {"unchanged": True}, "NO_OP: no source has changed since the last refresh."),
+        (AUTO, {"unchanged": True, "edited": True}, "if the view has another query by that, it is recomputed"),
         (AUTO, {"unchanged": True, "fed": ["st"]}, "st may change before"),
         (AUTO, {"unchanged": True, "looked_at": True, "eligible": False}, "COMPLETE_RECOMPUTE: its result may be another one"),
         (AUTO, {"unchanged": True, "looked_at": True}, "It is looked at in each update"),
