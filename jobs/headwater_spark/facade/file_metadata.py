@@ -6,7 +6,7 @@ A star over such a view would bring it along, where a star over the files does n
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,14 +28,31 @@ def names_metadata(text: str) -> bool:
     return _NAMED.search(text) is not None
 
 
-def with_metadata(frame: DataFrame) -> DataFrame:
-    """The rows with their hidden column among the others; unchanged where they have none."""
-    if METADATA in frame.columns:
-        return frame
+def rows_with_metadata(
+    files: Mapping[int, DataFrame], tables: Mapping[int, DataFrame]
+) -> dict[int, DataFrame]:
+    """The rows that have the hidden column, each with it among the others, by where their source stands in the text.
+
+    Tables are given it where nothing else has one that the text may mean: to name it without its table would be ambiguous.
+
+    Args:
+        files: what calls read; ``tables``: what is named as a table.
+    """
+    if any(METADATA in frame.columns for frame in (*files.values(), *tables.values())):
+        tables = {}
+    return _carrying(files) or _carrying(tables)
+
+
+def _carrying(frames: Mapping[int, DataFrame]) -> dict[int, DataFrame]:
+    shown = {start: _with_metadata(frame) for start, frame in frames.items() if METADATA not in frame.columns}
+    return {start: frame for start, frame in shown.items() if frame is not None}
+
+
+def _with_metadata(frame: DataFrame) -> DataFrame | None:
     try:
         return frame.select("*", METADATA)
     except PySparkException:
-        return frame
+        return None
 
 
 def stars_without_metadata(plan: Any, text: str, carrying: Collection[int]) -> Iterator[Replacement]:
