@@ -22,6 +22,7 @@ from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.resolution.incremental_views import incremental_entry, read_columns
 from headwater_spark.session import start_session
+from headwater_spark.views.plan_shape import FILE_METADATA
 
 
 def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
@@ -63,6 +64,7 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         edited=not (last_definition or "").startswith(pipeline.manifest.source_hash),
     )
     own = {one.name for one in pipeline.manifest.datasets}
+    by_place = any(issue.get("expression_name") == FILE_METADATA for issue in known.issues)
     return {
         "view": dataset.name,
         "refresh_policy": known.policy,
@@ -70,16 +72,24 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         "issues": list(known.issues),
         "sources": sources,
         "last_refresh": refresh or None,
-        "next_refresh": following | {"expected": _foreseen(expected, following, own).text},
+        "next_refresh": following | {"expected": _foreseen(expected, following, own, by_place=by_place).text},
     }
 
 
-def _foreseen(declared: NextRefresh, following: Mapping[str, Any], own: Collection[str]) -> NextRefresh:
-    """The next refresh with what is known of the sources; ``own``: the pipeline's tables."""
+def _foreseen(
+    declared: NextRefresh, following: Mapping[str, Any], own: Collection[str], *, by_place: bool
+) -> NextRefresh:
+    """The next refresh with what is known of the sources.
+
+    Args:
+        own: the pipeline's tables.
+        by_place: where a row lies counts as well, which commits change that change no row.
+    """
+    moved = by_place and any(one.get("commits") for one in following["sources"].values())
     happened = {name: one.get("since_last_refresh") for name, one in following["sources"].items()}
     return replace(
         declared,
-        unchanged=set(happened.values()) <= {str(ChangeKind.UNCHANGED)},
+        unchanged=not moved and set(happened.values()) <= {str(ChangeKind.UNCHANGED)},
         against=following.get("not_incremental"),
         begins=following.get("begins", False),
         technique=following.get("technique"),

@@ -56,26 +56,21 @@ def outlook(
     names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
     record = last_record(table, *names)
     shown: dict[str, dict[str, Any]] = {}
-    changes: dict[str, SourceChange] = {}
-    sizes: list[SourceSize] = []
-    issues: list[Issue] = []
+    known: dict[str, SourceChange | Issue | None] = {}
     for source in entry.sources:
         folder = source_table(source, project.warehouse)
         if folder is None:
             shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
-        full, name = _bytes(folder), _name(source, folder)
-        change = change_since(source, folder, record, columns.get(name, frozenset()))
-        facts: dict[str, Any] = {"bytes": full, "needs": _needs(name, folder, sources)}
-        if isinstance(change, SourceChange):
-            facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.changed_bytes}
-            changes[name] = change
-            if change.kind is not ChangeKind.UNCHANGED:
-                sizes.append(SourceSize(name, full or change.changed_bytes, change.changed_bytes))
-        elif change is not None:
-            facts |= {"since_last_refresh": change.reason}
-            issues.append(change)
-        shown[name] = facts
+        name = _name(source, folder)
+        known[name] = change_since(source, folder, record, columns.get(name, frozenset()))
+        shown[name] = {"bytes": _bytes(folder), "needs": _needs(name, folder, sources), **_facts(known[name])}
+    changes = {name: one for name, one in known.items() if isinstance(one, SourceChange)}
+    sizes = [
+        SourceSize(name, shown[name]["bytes"] or one.changed_bytes, one.changed_bytes)
+        for name, one in changes.items()
+        if one.kind is not ChangeKind.UNCHANGED
+    ]
     total = sum(facts["bytes"] or 0 for facts in shown.values())
     full_seconds = predicted_full(full_runs(refresh), total)
     candidates = [_candidate(Technique.COMPLETE_RECOMPUTE, full_seconds, total)]
@@ -84,13 +79,21 @@ def outlook(
         "full_seconds": round(full_seconds, 1),
         "candidates": candidates,
     }
-    issues = [record] if isinstance(record, Issue) else issues or behind_subqueries(sizes, columns)
+    issues = [one for one in (record, *known.values()) if isinstance(one, Issue)]
+    issues = issues or behind_subqueries(sizes, columns)
     if issues:
         reason = f"{issues[0].reason} [{issues[0].name}]"
         return body | {"not_incremental": reason, "begins": issues[0].kind in BEGINNINGS}
     return body | _followed(
         _techniques(sources, changes), sizes, full_seconds, total, refresh, candidates, settings
     )
+
+
+def _facts(change: SourceChange | Issue | None) -> dict[str, Any]:
+    if isinstance(change, SourceChange):
+        commits, size = change.last - change.first, change.changed_bytes
+        return {"since_last_refresh": str(change.kind), "changed_bytes": size, "commits": commits}
+    return {} if change is None else {"since_last_refresh": change.reason}
 
 
 def _followed(
