@@ -116,6 +116,7 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert since["bytes"] > 0
     assert since["needs"].startswith("nothing; with delta.enableChangeDataFeed=true")
     assert [one["technique"] for one in told["next_refresh"]["candidates"]] == ["COMPLETE_RECOMPUTE"]
+    assert told["next_refresh"]["expected"] == "NO_OP: no source has changed since the last refresh."
 
     # No source moves, and others change rows of a view: they are put right, and nothing else is done.
     spark.sql(f"update delta.`{case.table('small')}` set k = 99 where k = 7")

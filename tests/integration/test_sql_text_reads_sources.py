@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
 
@@ -103,8 +104,10 @@ def test_topics(pipeline):
 
 
 def test_options_of_a_stream(pipeline, spark: SparkSession):
-    """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates."""
-    case: PipelineCase = pipeline(table_of("SELECT * FROM STREAM outside WITH (SKIPCHANGECOMMITS=TRUE)"))
+    """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates; a view may say in which files its rows lie."""
+    stream = table_of("SELECT * FROM STREAM outside WITH (SKIPCHANGECOMMITS=TRUE)")
+    files = table_of("SELECT *, o._metadata.file_name AS file FROM outside o", "files")
+    case: PipelineCase = pipeline(stream + files)
     path = str(case.table("outside"))
     spark.createDataFrame([(1, "a")], "id INT, name STRING").write.format("delta").save(path)
     assert case.update().state == "COMPLETED"
@@ -113,3 +116,6 @@ def test_options_of_a_stream(pipeline, spark: SparkSession):
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert case.rows("t") == [(1, "a"), (2, "c")]
+    assert case.columns("files") == ["id", "name", "file"]
+    there = {file.rpartition("/")[2] for file in DeltaTable(path).file_uris()}
+    assert {file for _, _, file in case.rows("files")} == there

@@ -5,6 +5,7 @@ Decision 0163.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -226,12 +227,18 @@ def metadata_at(table: Place, version: int) -> dict[str, Any] | None:
 
 
 def _has_feed(table: Place, first: int, commits: list[list[Action]]) -> bool:
-    """Whether the feed was on at the beginning, and nothing turned it off or mapped columns since."""
-    switches = [metadata.get("configuration") or {} for metadata in _metadata_backwards(commits)]
+    """Whether the feed was on at the beginning, and nothing turned it off or made other columns of those that were there.
+
+    Delta reads no feed across such a change, whichever columns are asked for.
+    """
     before = metadata_at(table, first)
     if before is None:
         return False
-    states = [*switches, before["configuration"]]
-    return (
-        all(str(one.get(_CDF)).lower() == "true" for one in states) and len(set(map(mapping_of, states))) == 1
-    )
+    states = [before, *reversed(list(_metadata_backwards(commits)))]
+    configurations = [one.get("configuration") or {} for one in states]
+    on = all(str(one.get(_CDF)).lower() == "true" for one in configurations)
+    mappings = set(map(mapping_of, configurations))
+    if not on or len(mappings) > 1:
+        return False
+    columns = [columns_by_name(one["schemaString"], *mappings).items() for one in states]
+    return all(one <= other for one, other in itertools.pairwise(columns))

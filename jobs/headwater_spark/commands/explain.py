@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from headwater.checkpoints.layout import flow_checkpoint
@@ -11,13 +12,17 @@ from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.incremental.costs import full_runs, limits_from
+from headwater.incremental.issue_remedies import remedy
+from headwater.incremental.next_refresh import NextRefresh
 from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import RefreshPolicy, Technique
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
-from headwater_spark.resolution.incremental_views import incremental_entry
+from headwater_spark.resolution.incremental_views import incremental_entry, read_columns
 from headwater_spark.session import start_session
+from headwater_spark.views.plan_shape import FILE_METADATA
 
 
 def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
@@ -44,7 +49,22 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
     refresh = dict(state.refresh) if state is not None else {}
-    settings = {**pipeline.project.configuration, **_settings(pipeline, dataset)}
+    # Without the values given for that run.
+    last_definition = state.definition_hash if state is not None else None
+    flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
+    settings = {**pipeline.project.configuration, **(flow.spark_conf if flow is not None else {})}
+    columns = read_columns(pipeline, dataset)
+    following = outlook(pipeline, dataset.name, sources, refresh, settings, columns)
+    expected = NextRefresh(
+        RefreshPolicy(known.policy),
+        eligible=known.eligible,
+        enabled=limits_from(settings).enabled,
+        replaced_part=flow is not None and flow.replace_where is not None,
+        looked_at=pipeline.manifest.flow(dataset.name).time_dependent,
+        edited=not (last_definition or "").startswith(pipeline.manifest.source_hash),
+    )
+    own = {one.name for one in pipeline.manifest.datasets}
+    by_place = any(issue.get("expression_name") == FILE_METADATA for issue in known.issues)
     return {
         "view": dataset.name,
         "refresh_policy": known.policy,
@@ -52,13 +72,33 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         "issues": list(known.issues),
         "sources": sources,
         "last_refresh": refresh or None,
-        "next_refresh": outlook(pipeline, dataset.name, sources, refresh, settings),
+        "next_refresh": following | {"expected": _foreseen(expected, following, own, by_place=by_place).text},
     }
 
 
-def _settings(pipeline: ResolvedPipeline, view: Dataset) -> dict[str, str]:
-    flow = next((one for one in pipeline.registry.flows() if one.target == view.name), None)
-    return dict(flow.spark_conf) if flow is not None else {}
+def _foreseen(
+    declared: NextRefresh, following: Mapping[str, Any], own: Collection[str], *, by_place: bool
+) -> NextRefresh:
+    """The next refresh with what is known of the sources.
+
+    Args:
+        own: the pipeline's tables.
+        by_place: where a row lies counts as well, which commits change that change no row.
+    """
+    moved = by_place and any(one.get("commits") for one in following["sources"].values())
+    happened = {name: one.get("since_last_refresh") for name, one in following["sources"].items()}
+    return replace(
+        declared,
+        unchanged=not moved and set(happened.values()) <= {str(ChangeKind.UNCHANGED)},
+        against=following.get("not_incremental"),
+        begins=following.get("begins", False),
+        technique=following.get("technique"),
+        seconds=following.get("incremental_seconds", 0.0),
+        full=following["full_seconds"],
+        rejected=following.get("rejected"),
+        fed=sorted(set(happened) & set(own)),
+        unknown=[name for name, one in happened.items() if one is None],
+    )
 
 
 def _view(pipeline: ResolvedPipeline, name: str) -> Dataset:
@@ -76,16 +116,9 @@ def _view(pipeline: ResolvedPipeline, name: str) -> Dataset:
 
 
 def _show(explained: Mapping[str, Any]) -> None:
-    policy = RefreshPolicy(explained["refresh_policy"])
-    print("== Incremental Update Eligibility ==")
-    can = "can be incrementally refreshed" if explained["eligible"] else "cannot be incrementally refreshed"
-    print(f"The Materialized View {can}. Its refresh policy is {policy}: {policy.meaning}.\n")
-    print("== Detailed Incrementalization Info ==")
-    for issue in explained["issues"]:
-        print(f"{issue['issue_type']}: {issue['reason']}")
-    if not explained["issues"]:
-        print("No issues detected.")
-    print()
+    _show_eligibility(explained)
+    following, last = explained["next_refresh"], explained["last_refresh"] or {}
+    print(f"== Next Refresh ==\n{following['expected']}\n")
     if explained["sources"]:
         rows = [
             [one["source"], one["rows_added"], one["rows_changed"], ", ".join(one["found_by"])]
@@ -98,18 +131,51 @@ def _show(explained: Mapping[str, Any]) -> None:
             "columns that name the changed part",
         ]
         print_table("How the view follows one source", columns, rows)
-    _show_next(explained["next_refresh"], eligible=explained["eligible"])
-    last = explained["last_refresh"]
-    if last is not None:
-        print(f"\nThe last refresh: {last.get('technique')}. {last.get('reason') or ''}".rstrip())
-        if last.get("full_seconds"):
-            print(f"The last full refresh took {last['full_seconds']} s.")
+    _show_sources(following)
+    if "rejected" in following and explained["refresh_policy"] != RefreshPolicy.AUTO:
+        print(f'With refresh_policy="auto" it would be recomputed: {following["rejected"]}.')
+    if last:
+        _show_last(last, following["full_seconds"])
     shown = {one[key] for one in explained["sources"] for key in ("rows_added", "rows_changed")}
-    shown |= {one["technique"] for one in explained["next_refresh"]["candidates"]}
+    shown |= {one["technique"] for one in following["candidates"]} | {last.get("technique")}
     print("\nThe techniques:")
     for technique in Technique:
-        if technique in shown or technique == (last or {}).get("technique"):
+        if technique in shown or technique in following["expected"]:
             print(f"  {technique}: {technique.meaning}.")
+
+
+def _show_eligibility(explained: Mapping[str, Any]) -> None:
+    policy = RefreshPolicy(explained["refresh_policy"])
+    print("== Incremental Update Eligibility ==")
+    if explained["eligible"]:
+        print(
+            f"The Materialized View can be incrementally refreshed. Its refresh policy is {policy}: {policy.meaning}.\n"
+        )
+    else:
+        print("The Materialized View cannot be incrementally refreshed: a refresh computes all of it.\n")
+    print("== Detailed Incrementalization Info ==")
+    for issue in explained["issues"]:
+        print(f"{issue['issue_type']}: {issue['reason']}")
+        names = (issue.get(key) for key in ("operator_name", "expression_name"))
+        sub_type = next(
+            (value for key, value in issue.items() if key.endswith(("sub_type", "subtype"))), None
+        )
+        if (advice := remedy(issue["issue_type"], sub_type, *names)) is not None:
+            print(f"  what to do: {advice}")
+    if not explained["issues"]:
+        print("No issues detected.")
+    print()
+
+
+def _show_last(last: Mapping[str, Any], expected: float) -> None:
+    reason = last.get("reason")
+    print(f"\nThe last refresh: {last.get('technique')}" + (f": {reason}." if reason else "."))
+    if last.get("full_seconds"):
+        print(f"The last full refresh took {last['full_seconds']} s.")
+    if len(full_runs(last)) == 1:
+        print(
+            f"It was the first one, by a driver that had just begun, and counts for less: the next is expected to take {expected} s."
+        )
 
 
 _HAPPENED = {
@@ -119,39 +185,22 @@ _HAPPENED = {
 }
 
 
-def _show_next(following: Mapping[str, Any], *, eligible: bool) -> None:
-    happened = {
-        name: facts.get("since_last_refresh", "not known") for name, facts in following["sources"].items()
-    }
-    rows = [
-        (
-            name,
-            size(facts["bytes"]),
-            _HAPPENED.get(happened[name], happened[name]),
-            size(facts.get("changed_bytes")),
-        )
-        for name, facts in following["sources"].items()
-    ]
-    print()
-    print_table(
-        "Since the last refresh",
-        ("source", "size", "what happened to its rows", "size of the files they are in"),
-        rows,
-    )
-    print()
-    print_table(
-        "What the sources need",
-        ("source", "needs"),
-        [(n, f["needs"]) for n, f in following["sources"].items()],
-    )
+def _show_sources(following: Mapping[str, Any]) -> None:
+    """What happened to the sources, what they need, and what both ways are expected to take."""
+    rows, needs = [], []
+    for name, facts in following["sources"].items():
+        happened = facts.get("since_last_refresh", "not known")
+        changed = size(facts.get("changed_bytes"))
+        rows.append((name, size(facts["bytes"]), _HAPPENED.get(happened, happened), changed))
+        needs.append((name, facts["needs"]))
     ways = [
         (one["technique"], f"{one['seconds']} s", size(one["bytes_read"])) for one in following["candidates"]
     ]
-    print()
-    print_table("What the next refresh is expected to take", ("technique", "time", "reads"), ways)
-    if "under_auto" in following:
-        print(f'With refresh_policy="auto" it is {following["under_auto"]}.')
-    if "not_incremental" in following:
-        print(f"The next refresh recomputes it: {following['not_incremental']}.")
-    elif eligible and set(happened.values()) == {ChangeKind.UNCHANGED}:
-        print("No source has changed since the last refresh: the next one leaves the view as it is (NO_OP).")
+    happening = ("source", "size", "what happened to its rows", "size of the files they are in")
+    for title, columns, shown in (
+        ("Since the last refresh", happening, rows),
+        ("What the sources need", ("source", "needs"), needs),
+        ("Expected of both ways", ("technique", "time", "reads"), ways),
+    ):
+        print()
+        print_table(title, columns, shown)

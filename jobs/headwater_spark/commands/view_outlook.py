@@ -23,10 +23,11 @@ from headwater.incremental.costs import (
 from headwater.incremental.refresh_record import RefreshRecord, last_record
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
 from headwater.incremental.source_needs import CHANGE_FEED, SourceNeeds
-from headwater.incremental.techniques import Issue, Technique
+from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.metrics.fingerprint import source_table
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
+from headwater_spark.execution.refresh_decision import BEGINNINGS
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 from headwater_spark.resolution.incremental_views import RECOMPUTED
 
@@ -39,6 +40,7 @@ def outlook(
     sources: Sequence[Mapping[str, Any]],
     refresh: Mapping[str, Any],
     settings: Mapping[str, str],
+    columns: Mapping[str, frozenset[str] | None],
 ) -> dict[str, Any]:
     """Bytes of each source and what changed of it, and the predicted seconds of both ways; nothing is read but logs.
 
@@ -47,30 +49,28 @@ def outlook(
         sources: what each source allows, as ``explain`` shows it.
         refresh: what the flow's state says of refreshes.
         settings: that the pipeline and the view set.
+        columns: of each source, those that matter; None where a subquery reads it.
     """
     project, entry = pipeline.project, pipeline.manifest.flow(view)
     table = pipeline.manifest.table_path(project.warehouse, view)
     names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
     record = last_record(table, *names)
     shown: dict[str, dict[str, Any]] = {}
-    changes: dict[str, SourceChange] = {}
-    sizes: list[SourceSize] = []
+    known: dict[str, SourceChange | Issue | None] = {}
     for source in entry.sources:
         folder = source_table(source, project.warehouse)
         if folder is None:
             shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
-        full, name = _bytes(folder), _name(source, folder)
-        change = _change(source, folder, record)
-        facts: dict[str, Any] = {"bytes": full, "needs": _needs(name, folder, sources)}
-        if isinstance(change, SourceChange):
-            facts |= {"since_last_refresh": str(change.kind), "changed_bytes": change.changed_bytes}
-            changes[name] = change
-            if change.kind is not ChangeKind.UNCHANGED:
-                sizes.append(SourceSize(name, full or change.changed_bytes, change.changed_bytes))
-        elif change is not None:
-            facts |= {"since_last_refresh": change.reason}
-        shown[name] = facts
+        name = _name(source, folder)
+        known[name] = change_since(source, folder, record, columns.get(name, frozenset()))
+        shown[name] = {"bytes": _bytes(folder), "needs": _needs(name, folder, sources), **_facts(known[name])}
+    changes = {name: one for name, one in known.items() if isinstance(one, SourceChange)}
+    sizes = [
+        SourceSize(name, shown[name]["bytes"] or one.changed_bytes, one.changed_bytes)
+        for name, one in changes.items()
+        if one.kind is not ChangeKind.UNCHANGED
+    ]
     total = sum(facts["bytes"] or 0 for facts in shown.values())
     full_seconds = predicted_full(full_runs(refresh), total)
     candidates = [_candidate(Technique.COMPLETE_RECOMPUTE, full_seconds, total)]
@@ -79,11 +79,21 @@ def outlook(
         "full_seconds": round(full_seconds, 1),
         "candidates": candidates,
     }
-    if isinstance(record, Issue):
-        return body | {"not_incremental": f"{record.reason} [{record.name}]"}
+    issues = [one for one in (record, *known.values()) if isinstance(one, Issue)]
+    issues = issues or behind_subqueries(sizes, columns)
+    if issues:
+        reason = f"{issues[0].reason} [{issues[0].name}]"
+        return body | {"not_incremental": reason, "begins": issues[0].kind in BEGINNINGS}
     return body | _followed(
         _techniques(sources, changes), sizes, full_seconds, total, refresh, candidates, settings
     )
+
+
+def _facts(change: SourceChange | Issue | None) -> dict[str, Any]:
+    if isinstance(change, SourceChange):
+        commits, size = change.last - change.first, change.changed_bytes
+        return {"since_last_refresh": str(change.kind), "changed_bytes": size, "commits": commits}
+    return {} if change is None else {"since_last_refresh": change.reason}
 
 
 def _followed(
@@ -101,9 +111,7 @@ def _followed(
     candidates.append(way)
     known = {"technique": str(technique), "incremental_seconds": way["seconds"]}
     against = rejected(limits_from(settings), sizes, full, way["seconds"])
-    return (
-        known if against is None else known | {"under_auto": f"recomputed: {against.reason} [{against.name}]"}
-    )
+    return known if against is None else known | {"rejected": f"{against.reason} [{against.name}]"}
 
 
 def _by_what_changed(
@@ -140,14 +148,43 @@ def _bytes(folder: Place) -> int | None:
         return None
 
 
-def _change(source: SourceEntry, folder: Place, record: RefreshRecord | Issue) -> SourceChange | Issue | None:
-    """What happened to a source since the last refresh; None where that is not known."""
-    if isinstance(record, Issue) or record.sources is None:
+def behind_subqueries(
+    sizes: Sequence[SourceSize], columns: Mapping[str, frozenset[str] | None]
+) -> list[Issue]:
+    """The changes that can't be followed since a subquery reads their source."""
+    return [
+        Issue(
+            IssueType.PLAN_NOT_INCREMENTALIZABLE,
+            f"{one.name} changed, and a subquery in an expression reads it",
+            "SUBQUERY_EXPRESSION",
+        )
+        for one in sizes
+        if columns.get(one.name, frozenset()) is None
+    ]
+
+
+def change_since(
+    source: SourceEntry, folder: Place, record: RefreshRecord | Issue, columns: frozenset[str] | None
+) -> SourceChange | Issue | None:
+    """What happened to a source since the last refresh; None where that is not known.
+
+    Args:
+        folder: its table's.
+        record: of the last refresh, or why there is none.
+        columns: of the source, those that matter; None: all.
+    """
+    head = table_head(folder)
+    if isinstance(record, Issue) or head is None:
         return None
-    before, head = record.sources.get(str(source.location)), table_head(folder)
-    if before is None or head is None or before.table_id != head.table_id or before.version > head.version:
-        return None
-    return changes_between(folder, before.version, head.version, (), _name(source, folder))
+    name, before = _name(source, folder), (record.sources or {}).get(str(source.location))
+    if before is None:
+        return Issue(IssueType.CHANGE_SET_MISSING, f"the last refresh did not note a version of {name}")
+    if before.table_id != head.table_id or before.version > head.version:
+        reason = f"{name} is another table than at the last refresh: it was made anew"
+        return Issue(IssueType.CHANGE_SET_MISSING, reason)
+    if columns is None:
+        columns = frozenset(field.name for field in delta_table(folder).schema().fields)
+    return changes_between(folder, before.version, head.version, columns, name)
 
 
 def _techniques(sources: Sequence[Mapping[str, Any]], changes: Mapping[str, SourceChange]) -> set[str]:

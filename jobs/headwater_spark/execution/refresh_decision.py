@@ -179,10 +179,8 @@ class RefreshDecision:
 
     def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
         if previous.fingerprint != query.fingerprint:
-            return Issue(
-                IssueType.QUERY_FINGERPRINT_CHANGED,
-                "the view's query, or what it is stored as, has changed",
-            )
+            reason = "the view's query, or what it is stored as, has changed"
+            return Issue(IssueType.QUERY_FINGERPRINT_CHANGED, reason + self._by_source(query, previous))
         before, now = dict(previous.settings), dict(self.settings)
         if before.pop(TIME_ZONE, None) != now.pop(TIME_ZONE, None):
             return Issue(IssueType.TIME_ZONE_CHANGED, "the session has another time zone")
@@ -190,6 +188,13 @@ class RefreshDecision:
         if changed:
             return Issue(IssueType.CONFIGURATION_CHANGED, f"{', '.join(changed)} changed")
         return None
+
+    def _by_source(self, query: ExaminedQuery, previous: RefreshRecord) -> str:
+        """Which column of a source is another one: that makes another query of one that nobody has edited."""
+        issue = None if previous.sources is None else self._read_changes(query, previous)
+        if issue is not None and issue.kind is IssueType.DATA_SCHEMA_CHANGED:
+            return f": {issue.reason}"
+        return ""
 
     def _other_input(self, previous: RefreshRecord) -> Issue | None:
         for key, now in self.others.items():

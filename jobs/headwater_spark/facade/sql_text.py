@@ -20,7 +20,7 @@ from headwater.errors import ActionInDefinition, MissingValue
 from headwater.suggestions import nearest
 from headwater_spark.facade.colon_paths import Replacement
 from headwater_spark.facade.event_log_text import EventLogText
-from headwater_spark.facade.file_metadata import names_metadata, stars_without_metadata, with_metadata
+from headwater_spark.facade.file_metadata import names_metadata, rows_with_metadata, stars_without_metadata
 from headwater_spark.facade.pinned_tables import pinned_version
 from headwater_spark.facade.session_parts import refuse_platform_setting
 from headwater_spark.facade.sql_sources import SourceCall, frame_of, source_calls
@@ -68,12 +68,11 @@ class SqlText:
             if is_known(list(reference.parts)) or _pinned_path(reference) is not None
         ]
         calls = list(source_calls(plan))
-        views = {reference.start: self._view_of(self._table(reference)) for reference in references}
-        hidden = bool(calls) and names_metadata(text)
-        for call in calls:
-            frame = frame_of(call, self._session)
-            views[call.start] = self._view_of(with_metadata(frame) if hidden else frame)
-        stars = list(stars_without_metadata(plan, text, calls)) if hidden else []
+        tables = {reference.start: self._table(reference) for reference in references}
+        files = {call.start: frame_of(call, self._session) for call in calls}
+        carrying = rows_with_metadata(files, tables) if names_metadata(text) else {}
+        views = {start: self._view_of(frame) for start, frame in (tables | files | carrying).items()}
+        stars = list(stars_without_metadata(plan, text, carrying)) if carrying else []
         substitutes = self._session.substitutes
         if substitutes is not None and substitutes.bounded:
             # The view is a batch: the word STREAM would ask for another.

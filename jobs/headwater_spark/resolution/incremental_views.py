@@ -11,6 +11,7 @@ from headwater_spark.plans.plan_walk import descends_from, items, simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 from headwater_spark.resolution.view_eligibility import view_eligibility
 from headwater_spark.views.eligibility import LeafTechniques
+from headwater_spark.views.used_columns import used_columns
 
 # What stands in place of a technique where there is none.
 RECOMPUTED = "recomputed"
@@ -48,6 +49,25 @@ def incremental_entry(pipeline: ResolvedPipeline, dataset: Dataset) -> Increment
             if known.plan is not None
         ),
     )
+
+
+def read_columns(pipeline: ResolvedPipeline, dataset: Dataset) -> dict[str, frozenset[str] | None]:
+    """For each table that a view reads the columns that its result depends on; None where a subquery in an expression reads it."""
+    plan = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name]).plan
+    if plan is None:
+        return {}
+    used, columns, outside = used_columns(plan.root), dict[str, set[str]](), list[str]()
+    for node in plan.root.leaves:
+        if _is_table(plan.leaf(node.number)):
+            outside.append(_source(pipeline, plan.leaf(node.number)))
+            names = {one.name for one in node.exprs("output") if one.id in used[node.number]}
+            columns.setdefault(outside[-1], set()).update(names)
+    every = [_source(pipeline, leaf) for leaf in plan.all_leaves if _is_table(leaf)]
+    return {one: None if every.count(one) > outside.count(one) else frozenset(columns[one]) for one in every}
+
+
+def _is_table(leaf: Any) -> bool:
+    return simple_name(leaf) == "LogicalRelation" and descends_from(leaf.relation(), "HadoopFsRelation")
 
 
 def _techniques(

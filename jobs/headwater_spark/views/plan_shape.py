@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from headwater.incremental.techniques import Issue, IssueType, Technique
@@ -35,6 +36,8 @@ _CHANCE = {
     "TupleSketchAggDouble", "TupleUnionAggInteger", "TupleUnionAggDouble", "TupleIntersectionAggInteger",
     "TupleIntersectionAggDouble",
 }  # fmt: skip
+# Where SQL's name is another one than the class's in small letters.
+_SQL_NAMES = {"ApproximatePercentile": "percentile_approx", "ListAgg": "listagg"}
 # What is the same in whatever order values were collected.
 _ORDERING = {"SortArray", "ArraySort", "ArraySize", "Size", "ArrayMax", "ArrayMin", "ArrayContains"}
 _COLLECTS = {"CollectList", "CollectSet"}
@@ -164,7 +167,7 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
     if one.kind in CURRENT_TIME:
         yield Issue(
             IssueType.PLAN_NOT_DETERMINISTIC,
-            f"{one.kind} gives another result at another time",
+            f"{_in_sql(one.kind)} gives another result at another time",
             "TIME_FUNCTION",
             expression=one.kind,
             lasting=True,
@@ -181,6 +184,8 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
         (one.kind in _COLLECTS and set(above[-2:]) & _ORDERING)
         or (one.kind in _BY_ORDER and above[-2:-1] == (_ORDERED,))
         or (one.kind == "ListAgg" and one.has("SortOrder"))
+        # Of several values that are as frequent, an order says which one.
+        or (one.kind == "Mode" and one.fields.get("reverseOpt") is not None)
     ):
         yield _chance(one.kind)
     elif one.kind in ("PythonUDF", "PythonUDAF") and one.fields.get("udfDeterministic") is not True:
@@ -211,10 +216,15 @@ def _is_ordered_window(one: Expr) -> bool:
     )
 
 
+def _in_sql(kind: str) -> str:
+    """An expression's class as SQL calls it."""
+    return _SQL_NAMES.get(kind) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
+
+
 def _chance(kind: str) -> Issue:
     return Issue(
         IssueType.PLAN_NOT_DETERMINISTIC,
-        f"{kind} may give another result from the same rows",
+        f"{_in_sql(kind)} may give another result from the same rows",
         "NON_DETERMINISTIC_EXPRESSION",
         expression=kind,
         lasting=True,

@@ -171,13 +171,17 @@ def test_a_feed_across_a_mapping_of_columns(tmp_path: Path):
     assert outcome.change_feed is False
 
 
-def test_a_feature_that_went(tmp_path: Path):
-    """Without deletion vectors, rows that they hide in a file that went would be seen again."""
-    outcome = change(
-        tmp_path / "t",
-        [protocol(1, 2), add("a"), remove("old", "v")],
-        first=[protocol(3, 7, "deletionVectors"), metadata()],
-    )
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (protocol(3, 7, "deletionVectors"), protocol(1, 2)),
+        (protocol(3, 7, "deletionVectors", "timestampNtz"), protocol(3, 7, "timestampNtz")),
+        (protocol(2, 5), protocol(1, 2)),
+    ],
+)
+def test_a_feature_that_went(tmp_path: Path, before: dict[str, Any], after: dict[str, Any]):
+    """Without deletion vectors, rows that they hide in a file that went would be seen again; by its name, or by what a lower version stands for."""
+    outcome = change(tmp_path / "t", [after, add("a"), remove("old", "v")], first=[before, metadata()])
     assert isinstance(outcome, Issue)
     assert outcome.kind is IssueType.DELTA_PROTOCOL_CHANGED
 
@@ -225,6 +229,21 @@ def test_a_feed_counts_where_it_was_on_all_the_time(tmp_path: Path, first, later
     """A version without a feed would be missing from it."""
     more = [[metadata(**later)]] if later is not None else []
     outcome = change(tmp_path / "t", [remove("old"), add("new")], *more, first=[PROTOCOL, metadata(**first)])
+    assert isinstance(outcome, SourceChange)
+    assert outcome.change_feed is has
+
+
+OTHER = {"name": "other", "type": "integer", "nullable": True, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "has"),
+    [([*FIELDS, OTHER, {**OTHER, "name": "new"}], True), ([*FIELDS, {**OTHER, "type": "long"}], False), (FIELDS, False)],
+)  # fmt: skip
+def test_a_feed_across_other_columns(tmp_path: Path, columns: list[dict[str, Any]], has: bool):
+    """Delta reads no feed over a column that widened or went, though the view has no use of it: the files are compared."""
+    rows = [metadata(columns, **FEED), remove("old"), add("new")]
+    outcome = change(tmp_path / "t", rows, first=[PROTOCOL, metadata([*FIELDS, OTHER], **FEED)])
     assert isinstance(outcome, SourceChange)
     assert outcome.change_feed is has
 

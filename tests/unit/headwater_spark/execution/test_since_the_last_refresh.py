@@ -155,6 +155,17 @@ def test_what_can_not_be_gone_on_from(
     )
 
 
+def test_another_query_by_a_column_of_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A column that widened makes another query of the same text: the reason names it, so that nobody looks for an edit."""
+    view = View(tmp_path, monkeypatch)
+    column = Issue(IssueType.DATA_SCHEMA_CHANGED, "the column id is not what it was")
+    monkeypatch.setattr(refresh_decision, "changes_between", lambda *_: column)
+    another_query(view)
+    (issue,) = view.decision().decide().planned.issues
+    assert issue.kind is IssueType.QUERY_FINGERPRINT_CHANGED
+    assert issue.reason.endswith(f"has changed: {column.reason}")
+
+
 @pytest.mark.parametrize(
     ("lasting", "time_dependent", "chosen"),
     [

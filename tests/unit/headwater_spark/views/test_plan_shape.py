@@ -52,6 +52,7 @@ def windowed(function: Expr, *, ordered: bool = False) -> Node:
         (Node("Deduplicate", 0, {"keys": (p.column(1),)}, (SALES,)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("Cast", {}, (Expr("CurrentDate"),))), UNDETERMINED, "TIME_FUNCTION"),
         (selecting(Expr("ListAgg", {}, (p.column(3), Expr("Literal")))), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
+        (selecting(Expr("Mode", {}, (p.column(3),))), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("KllSketchAggBigint", {}, (p.column(3),))), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("Rand")), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (p.group(SALES, (1,), p.column(1), p.named(COLLECT, 90)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
@@ -79,6 +80,7 @@ def test_what_is_never_incremental(query: Node, kind: IssueType, sub_type: str |
         p.group(SALES, (1,), p.column(1), p.named(Expr("ArraySort", {}, (COLLECT,)), 90)),
         p.group(SALES, (1,), p.column(1), p.named(p.aggregate("HyperLogLogPlusPlus", 3), 90)),
         selecting(Expr("ListAgg", {}, (p.column(3), Expr("Literal"), Expr("SortOrder", {}, (p.column(3),))))),
+        selecting(Expr("Mode", {"reverseOpt": False}, (p.column(3),))),
         Node("RepartitionByExpression", 0, {"partitionExpressions": (p.column(1),)}, (SALES,)),
     ],
 )
@@ -91,6 +93,17 @@ def test_what_spark_calls_undetermined():
     """An expression that no list has, and Spark calls not deterministic, is one; collections are judged by the list."""
     assert [issue.kind for issue in shape_issues(SALES, {"NewFunction"})] == [UNDETERMINED]
     assert shape_issues(SALES, {"CollectSet", "Last"}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("CollectList", "collect_list"), ("ApproximatePercentile", "percentile_approx"), ("MonotonicallyIncreasingID", "monotonically_increasing_id")],
+)  # fmt: skip
+def test_functions_are_named_as_in_sql(kind: str, name: str):
+    """Who reads the reason knows the name that is in the query, not the class of the engine."""
+    (issue,) = shape_issues(p.numbered(selecting(Expr(kind, {}, (p.column(3),)))))
+    assert issue.reason.startswith(f"{name} may give")
+    assert issue.expression == kind
 
 
 @pytest.mark.parametrize(

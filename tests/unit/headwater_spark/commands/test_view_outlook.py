@@ -1,0 +1,65 @@
+"""What is said of a view's sources before a refresh is what the refresh finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from headwater.graph.manifest import SourceEntry
+from headwater.incremental.costs import SourceSize
+from headwater.incremental.refresh_record import RefreshRecord, SourceState
+from headwater.incremental.source_changes import SourceChange
+from headwater.incremental.techniques import Issue, IssueType
+from headwater_spark.commands.view_outlook import behind_subqueries, change_since
+
+SOURCE = SourceEntry(kind="delta", streaming=False, name="t", location="shop/t")
+
+
+def recorded(table: Path) -> RefreshRecord:
+    """The record of a refresh that read the table as it is."""
+    opened = DeltaTable(str(table))
+    state = SourceState(str(opened.metadata().id), opened.version())
+    return RefreshRecord("COMPLETE_RECOMPUTE", "", sources={"shop/t": state})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with a number in each of two columns."""
+    write_deltalake(str(tmp_path / "t"), pa.table({"k": [1], "v": [2]}))
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize(("columns", "followed"), [({"k"}, True), ({"k", "v"}, False), (None, False)])
+def test_columns_that_changed(table: Path, columns: set[str] | None, followed: bool) -> None:
+    """A column of another type is in the way of a view that uses it, and of a subquery, which counts as using all."""
+    record = recorded(table)
+    changed = pa.table({"k": [1], "v": ["x"]})
+    write_deltalake(str(table), changed, mode="overwrite", schema_mode="overwrite")
+    found = change_since(SOURCE, table, record, None if columns is None else frozenset(columns))
+    if followed:
+        assert isinstance(found, SourceChange)
+    else:
+        assert isinstance(found, Issue)
+        assert found.kind is IssueType.DATA_SCHEMA_CHANGED
+
+
+def test_another_table(table: Path) -> None:
+    """A table that was made anew, and one that the last refresh did not read, are followed by no log."""
+    record = recorded(table)
+    other = RefreshRecord("", "", sources={"shop/t": SourceState("another", 0)})
+    for one in (other, RefreshRecord("", "", sources={})):
+        found = change_since(SOURCE, table, one, frozenset({"k"}))
+        assert isinstance(found, Issue)
+        assert found.kind is IssueType.CHANGE_SET_MISSING
+    assert isinstance(change_since(SOURCE, table, record, frozenset({"k"})), SourceChange)
+
+
+def test_sources_of_subqueries() -> None:
+    """What changed in them recomputes the view; of others it does not."""
+    sizes = [SourceSize("t", 10, 1), SourceSize("u", 10, 1)]
+    assert behind_subqueries(sizes, {"t": frozenset({"k"}), "u": frozenset({"k"})}) == []
+    (issue,) = behind_subqueries(sizes, {"t": frozenset({"k"}), "u": None})
+    assert issue.reason == "u changed, and a subquery in an expression reads it"
