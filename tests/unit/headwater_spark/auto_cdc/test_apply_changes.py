@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
+from tests.unit.headwater_spark.recorded_writes import Conf
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.conditions import FlowStateDamaged
@@ -25,6 +26,7 @@ from headwater_spark.auto_cdc.side_table import RETENTION
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 NOTHING: Any = None
+CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 FIELDS = tuple(T.StructField(name, T.IntegerType()) for name in ("key", "part", "at", "name", "city"))
 LATEST = ChangeColumns(("key", "part"), FIELDS, NOTHING, T.IntegerType(), "at", NOTHING, None, False, (), ())
 HISTORY = replace(LATEST, history=True, tracked=("name", "city"))
@@ -145,7 +147,11 @@ def test_settings_of_a_target(seconds: int | None, table: str | None, pipeline: 
 def test_a_batch_is_decided_over_the_state_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, events: Any, done: list[str]
 ):
-    """What a killed driver left beside the table goes first; a batch that the table has is not looked at; one of a truncate alone counts."""
+    """What a killed driver left beside the table goes first; a batch that the table has is not looked at; one of a truncate alone counts.
+    Spark infers no conditions meanwhile.
+    """
+    conf = Conf()
+    conf.set(CONSTRAINTS, "as it was")
     commit(tmp_path / "table", transactions={"p.f@3": last})
     steps: list[str] = []
     side = SimpleNamespace(recover=lambda _: steps.append("revert"))
@@ -154,8 +160,13 @@ def test_a_batch_is_decided_over_the_state_before_it(
     monkeypatch.setattr(module, "OpenTarget", SimpleNamespace(at=lambda *_: steps.append("open") or opened))
     monkeypatch.setattr(module, "widen_target", lambda *_: None)
     monkeypatch.setattr(module, "change_batch", lambda *_, **__: nullcontext(events))
-    monkeypatch.setattr(module, "_merge", lambda _: lambda *_: steps.append("merge"))
-    batch: Any = SimpleNamespace(sparkSession=None)
+    monkeypatch.setattr(
+        module,
+        "_merge",
+        lambda _: lambda *_: steps.append("merge" if conf.now[CONSTRAINTS] == "false" else "slowly"),
+    )
+    batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf=conf))
     target = ChangeTarget(tmp_path / "table", tmp_path / "memory")
     apply_changes(batch, LATEST, target, BatchTransaction("p.f@3", 7, "{}"))
     assert steps == done
+    assert conf.now == {CONSTRAINTS: "as it was"}
