@@ -79,6 +79,7 @@ def test_files_by_their_names(pipeline):
         ("STREAM read_files('${landing}', format => 'json', maxFilesPerTriger => 1)", "maxFilesPerTrigger"),
         ("STREAM read_files(format => 'json')", "read_files("),
         ("read_files('${landing}', format => 'json', schemaEvolutionMode => 'rescue')", "STREAM read_files"),
+        ("outside TIMESTAMP AS OF current_date()", "TIMESTAMP AS OF '2026-01-31 12:00:00'"),
         ("STREAM read_kafka(bootstrapServers => 'h:1', subscrib => 'a')", "subscribe"),
     ],
 )
@@ -104,10 +105,16 @@ def test_topics(pipeline):
 
 
 def test_options_of_a_stream(pipeline, spark: SparkSession):
-    """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates; a view may say in which files its rows lie."""
+    """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates; a view may say in which files its rows lie,
+    and read a table as it was.
+    """
     stream = table_of("SELECT * FROM STREAM outside WITH (SKIPCHANGECOMMITS=TRUE)")
     files = table_of("SELECT *, o._metadata.file_name AS file FROM outside o", "files")
-    case: PipelineCase = pipeline(stream + files)
+    first = "SELECT o.id, (SELECT count(*) FROM outside VERSION AS OF 0) AS n FROM outside VERSION AS OF ${first} AS o"
+    own = "SELECT outside.id FROM outside FOR VERSION AS OF 0 WHERE outside.id IN (SELECT id FROM t VERSION AS OF 0)"
+    case: PipelineCase = pipeline(
+        stream + files + table_of(first, "first") + table_of(own, "own"), spec="  first: 0\n"
+    )
     path = str(case.table("outside"))
     spark.createDataFrame([(1, "a")], "id INT, name STRING").write.format("delta").save(path)
     assert case.update().state == "COMPLETED"
@@ -116,6 +123,8 @@ def test_options_of_a_stream(pipeline, spark: SparkSession):
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert case.rows("t") == [(1, "a"), (2, "c")]
+    assert case.rows("first") == [(1, 1)]
+    assert case.rows("own") == [(1,)]
     assert case.columns("files") == ["id", "name", "file"]
     there = {file.rpartition("/")[2] for file in DeltaTable(path).file_uris()}
     assert {file for _, _, file in case.rows("files")} == there

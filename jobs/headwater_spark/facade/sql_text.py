@@ -170,6 +170,9 @@ def _replaced(
 ) -> str:
     # From the end, so that earlier positions stay right.
     for reference in sorted(references, key=lambda reference: -reference.start):
+        if isinstance(reference, TableReference) and reference.clause is not None:
+            first, last = reference.clause  # within the span, which keeps its length
+            text = text[:first] + " " * (last + 1 - first) + text[last + 1 :]
         span = text[reference.start : reference.stop + 1]
         if isinstance(reference, Replacement):
             text = text[: reference.start] + reference.text + text[reference.stop + 1 :]

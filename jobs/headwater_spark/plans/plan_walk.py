@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
+
+from headwater.errors import InvalidSourceOption
 
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that Spark calls deterministic although they depend on the time of the run.
@@ -89,7 +91,8 @@ class TableReference:
     """A table's name in a SQL text: its parts, its position (first and last character), how it is read.
 
     ``aliased``: whether the text gives it another name to refer to its columns by. ``options``: those of WITH (...).
-    ``written``: the parts as the text has them, where ``parts`` has more.
+    ``written``: the parts as the text has them, where ``parts`` has more. ``clause``: the first and last character of what
+    says as of when it is read, which is among the options.
     """
 
     parts: tuple[str, ...]
@@ -99,6 +102,7 @@ class TableReference:
     aliased: bool
     options: tuple[tuple[str, str], ...] = ()
     written: tuple[str, ...] = ()
+    clause: tuple[int, int] | None = None
 
 
 def table_references(
@@ -108,6 +112,8 @@ def table_references(
     kind = class_name(plan)
     if kind == _UNRESOLVED:
         yield from _reference(plan, hidden, aliased)
+    if kind.endswith(".RelationTimeTravel"):
+        yield from _as_of(plan, hidden, aliased)
     if kind.endswith(".UnresolvedWith"):
         # A CTE sees the ones before it; in its own text its name still means the table.
         for relation in items(plan.cteRelations()):
@@ -130,6 +136,30 @@ def _reference(relation: Any, hidden: frozenset[str], aliased: bool) -> Iterator
         return
     options = tuple((str(key), str(value)) for key, value in dict(relation.options()).items())
     yield TableReference(parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased, options)
+
+
+def _as_of(plan: Any, hidden: frozenset[str], aliased: bool) -> Iterator[TableReference]:
+    """A table with VERSION AS OF or TIMESTAMP AS OF; nothing where its place is not known."""
+    start, stop, version = plan.origin().startIndex(), plan.origin().stopIndex(), plan.version()
+    if class_name(plan.relation()) != _UNRESOLVED or not (start.isDefined() and stop.isDefined()):
+        return
+    if version.isDefined():
+        option = ("versionAsOf", str(version.get()))
+    else:
+        option = ("timestampAsOf", _moment(plan.timestamp().get()))
+    for reference in _reference(plan.relation(), hidden, aliased):
+        yield replace(reference, options=(*reference.options, option), clause=(start.get(), stop.get()))
+
+
+def _moment(expression: Any) -> str:
+    if simple_name(expression) != "Literal" or expression.value() is None:
+        raise InvalidSourceOption(
+            f"TIMESTAMP AS OF {expression.sql()}: a table is read as of a moment that the text names.",
+            remedy="Write a literal, as TIMESTAMP AS OF '2026-01-31 12:00:00'; ${key} in the text stands for a value of "
+            "`configuration` in pipeline.yml.",
+        )
+    # A text as it is written, a TIMESTAMP or DATE without its word.
+    return str(expression.sql()).partition("'")[2].rpartition("'")[0]
 
 
 def reads_the_clock(plan: Any) -> bool:
