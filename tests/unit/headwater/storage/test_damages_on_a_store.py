@@ -7,26 +7,21 @@ import itertools
 import json
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from tests.object_stores import make_old
 from tests.unit.headwater.doctor.test_open_epoch import case_of, content
 from tests.unit.headwater.doctor.test_reprocessed_rows import batch
-from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
+from tests.unit.headwater.metrics.conftest import done, pipeline
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.unused_epoch import unused_epoch
-from headwater.delta_log.commits import commit_file, newest_version
 from headwater.delta_log.table_history import table_id
 from headwater.doctor.diagnosis import diagnose
-from headwater.doctor.flow_cases import flow_cases
 from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 from headwater.preflight.checks import examine, mended
-from headwater.storage.delta_tables import delta_table
 from headwater.storage.walking import files_below, remove_tree
 
 __all__ = ["done", "pipeline"]
@@ -145,63 +140,6 @@ def test_of_checkpoints(three, damage):
         assert sorted(str(path) for path, _ in files_below(three.table(flow))) == table
 
 
-@pytest.mark.parametrize("share", [0, 0.5, 0.98])
-def test_of_the_newest_commit(three, share):
-    """Where its object is empty or cut short, no flow into the table starts, also from a machine that has read it whole before."""
-    table = three.table("silver")
-    file = commit_file(table, newest_version(table))
-    whole = file.read_bytes()
-    assert not case_of(three, "silver").damages
-    file.write_bytes(whole[: int(len(whole) * share)])
-    (error,) = [d.error for d in case_of(three, "silver").damages if d.condition == "TABLE_LOG_DAMAGED"]
-    # Hadoop keeps checksums on disks only; Delta's own lie everywhere.
-    assert (f".{file.name}.crc" in str(error.remedy)) is isinstance(file, Path)
-    assert f"{file.stem}.crc" in str(error.remedy)
-    file.write_bytes(whole)
-    assert not case_of(three, "silver").damages
-
-
-def test_of_an_older_commit(three):
-    """An empty commit is found by its size among those that no checkpoint has, in the table that a flow fills and in one that it reads."""
-    for table, condition in (
-        (three.table("silver"), "TABLE_LOG_DAMAGED"),
-        (three.table("bronze"), "SOURCE_LOG_DAMAGED"),
-    ):
-        for number in range(6):  # past the position of the stream
-            write_rows(table, number)
-        file = commit_file(table, newest_version(table) - 1)
-        whole = file.read_bytes()
-        file.write_bytes(b"")
-        found = [damage for damage in case_of(three, "silver").damages if damage.condition == condition]
-        assert [damage.error.where for damage in found] == [str(file)]
-        file.write_bytes(whole)
-        assert condition not in {damage.condition for damage in case_of(three, "silver").damages}
-
-
-def test_of_a_commit_that_is_a_copy(three):
-    """The newest commit under the next number: neither who fills the table starts nor a stream from it."""
-    table = three.table("bronze")
-    for number in range(6):  # past the position of the stream
-        write_rows(table, number)
-    newest = newest_version(table)
-    copy = commit_file(table, newest + 1)
-    copy.write_bytes(commit_file(table, newest).read_bytes())
-    assert "TABLE_LOG_DAMAGED" in {damage.condition for damage in case_of(three, "bronze").damages}
-    assert "SOURCE_LOG_DAMAGED" in {damage.condition for damage in case_of(three, "silver").damages}
-    copy.unlink()
-    assert not case_of(three, "silver").damages
-
-
-def test_a_commit_of_another_content(three):
-    """Zeros in place of what was there are seen, though its size is the same: a copy on this machine has the time of its object."""
-    file = commit_file(three.table("silver"), newest_version(three.table("silver")))
-    assert not case_of(three, "silver").damages
-    make_old(file, 60)
-    assert not case_of(three, "silver").damages
-    file.write_bytes(b"\0" * len(file.read_bytes()))
-    assert "TABLE_LOG_DAMAGED" in [damage.condition for damage in case_of(three, "silver").damages]
-
-
 @pytest.mark.parametrize("batches", [(1, 2), (0, 2)], ids=["of neighbours", "of the first"])
 def test_swapped_positions_are_written_back(three, batches):
     """Where the event log has the positions, a start writes them back; the entries that were there lie aside."""
@@ -293,42 +231,6 @@ def record(three, flow, number, **facts):
         )
 
 
-def lose_commit(version):
-    return lambda table: (table / "_delta_log" / f"{version:020d}.json").unlink()
-
-
-def spoil_checkpoint(table, *, cut=True, cleaned=False):
-    delta_table(table).create_checkpoint()
-    (file,) = [
-        path
-        for path in (table / "_delta_log").iterdir()
-        if ".checkpoint" in path.name and path.name[0].isdigit()
-    ]
-    file.write_bytes(file.read_bytes()[:-9] if cut else b"")
-    if cleaned:
-        lose_commit(0)(table)
-
-
-@pytest.mark.parametrize("flow", ["silver", "gold"])
-@pytest.mark.parametrize(
-    ("how", "remedy"),
-    [
-        ({"cut": True}, "move it away"),
-        ({"cut": False}, "move it away"),
-        ({"cleaned": True}, "--full-refresh"),
-    ],
-    ids=["cut", "empty", "cut, and its commits cleaned away"],
-)
-def test_of_a_tables_checkpoint(three, flow, how, remedy):
-    """It is named with what to do, which depends on whether the commits before it are there; for a view, too."""
-    batch(three, 3, 4)
-    spoil_checkpoint(three.table(flow), **how)
-    first, *_ = case_of(three, flow).damages
-    assert (first.condition, first.blocks) == ("TABLE_LOG_DAMAGED", True)
-    assert ".checkpoint.parquet" in str(first.error.where)
-    assert remedy in first.error.remedy
-
-
 def test_copies_are_offered_where_there_are_any(three):
     """A restore is no way on where nothing was ever copied."""
     remove_tree(three.checkpoint("silver").epoch_folder(0) / "state")
@@ -355,38 +257,6 @@ def test_marks_of_folders_are_no_epoch(three, s3):
     assert checkpoint.surviving_state() is None
     start = case_of(three, "silver").start
     assert unused_epoch(checkpoint, "silver", start.identity, None, ()) == 1
-
-
-def test_verify_looks_at_views(three, capsys):
-    """A hole in a view's log is named by the verb that names it for tables."""
-    batch(three, 3, 4)
-    for value in (7, 8):
-        write_rows(three.table("gold"), value)
-    assert not [
-        damage
-        for case in flow_cases(three.project, views=True)
-        for damage in case.damages
-        if "LOG" in damage.condition
-    ]
-    lose_commit(1)(three.table("gold"))
-    conditions = {
-        case.flow.name: [damage.condition for damage in case.damages]
-        for case in flow_cases(three.project, views=True)
-    }
-    assert conditions["gold"][0] == "TABLE_LOG_HOLE"
-    assert "gold" not in {case.flow.name for case in flow_cases(three.project)}
-
-
-@pytest.mark.parametrize(
-    ("harm", "condition"),
-    [(lose, "TABLE_GONE"), (lose_commit(3), "TABLE_ROLLED_BACK"), (lose_commit(1), "TABLE_LOG_HOLE")],
-    ids=["gone", "rolled back", "hole"],
-)
-def test_of_tables(three, harm, condition):
-    """A table that is gone, that was rolled back, or whose log has a hole."""
-    three.checkpoint("silver").update_state(sink_version=3)
-    harm(three.table("silver"))
-    assert examine(case_of(three, "silver").start)[0].condition == condition
 
 
 def first_plan(folder):
