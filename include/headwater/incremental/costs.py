@@ -287,7 +287,7 @@ def rejected(limits: Limits, changed: Sequence[SourceSize], full: float, increme
     if full < SMALL_SECONDS:
         return because(
             "TABLE_SIZE_THRESHOLD_EXCEEDED",
-            f"a full refresh takes about {full:.1f} s, and none is much faster than {SMALL_SECONDS} s",
+            f"a full refresh takes about {full:.1f} s, and an incremental one hardly less than {SMALL_SECONDS} s",
         )
     for source in changed:
         if source.share > limits.max_changed_share:
