@@ -17,16 +17,21 @@ from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.rules.exact_counts import EXACT_COUNTS
 from headwater_spark.rules.expectations import apply_expectations, read_quality
 
-# Runs with each row. The task that has the marked row waits for the output of the other one, and loses it.
+# Runs with each row. The task that has the marked row waits for the output of the one that has the first row, and loses it: the
+# file is called by the number of its task.
 LOSING = """
 @F.udf("int")
 def losing(number):
     import pathlib, time
+    from pyspark import TaskContext
     root, mark = pathlib.Path("{blocks}"), pathlib.Path("{mark}")
+    task = pathlib.Path("{mark}.task")
+    if number == 1:
+        task.write_text(str(TaskContext.get().taskAttemptId()))
     if number == 100 and not mark.exists():
-        begin = time.time() - 1
-        outputs = lambda: [path for path in root.glob("*/shuffle_*.index") if path.stat().st_mtime > begin]
-        while not (written := outputs()) and time.time() < begin + 30:
+        ends = time.time() + 30
+        outputs = lambda: [*root.glob(f"*/shuffle_*_{{task.read_text()}}_*.index")] if task.exists() else []
+        while not (written := outputs()) and time.time() < ends:
             time.sleep(0.05)
         time.sleep(0.3)  # the index comes before the rows
         mark.write_text(" ".join(path.name for path in written))
