@@ -30,7 +30,10 @@ _RARE = 5
 
 
 class Plan:
-    """Draws which requests meet a fault: the kind that was rarest so far. ``happened`` counts them, ``lost_puts`` puts whose answer was lost."""
+    """Draws which requests meet a fault: the kind that was rarest so far, but the first put that meets one loses its answer.
+
+    ``happened`` counts them, ``lost_puts`` puts whose answer was lost.
+    """
 
     def __init__(self, seed: int, share: float) -> None:
         self._chance, self.share = random.Random(seed), share
@@ -50,6 +53,8 @@ class Plan:
             else:
                 kinds = [fault for fault in Fault if conditional or fault is not Fault.CONFLICT]
                 fault = min(kinds, key=lambda kind: (self.happened[kind], self._chance.random()))
+                if method == "PUT" and not self.lost_puts:  # the worst of all, and few requests meet a fault
+                    fault = Fault.ANSWER_LOST
             self.happened[fault] += 1
             self.lost_puts += fault is Fault.ANSWER_LOST and method == "PUT"
             return fault
