@@ -166,36 +166,40 @@ def test_waiting_in_vain_fails_with_a_sentence(tables):
         waiting.resume({}, event.payload)
 
 
-def test_what_cant_be_looked_at_now_is_waited_for(tables, monkeypatch):
+@pytest.fixture
+def away(monkeypatch):
+    """Let the logs of tables be out of reach for the given modules; gives what ends that."""
+
+    def begin(*modules):
+        trouble = [True]
+
+        def head(path):
+            if trouble:
+                raise SourceUnreachable("The disk is away.")
+            return table_head(path)
+
+        for module in modules:
+            monkeypatch.setattr(f"headwater_airflow.{module}.table_head", head)
+        return trouble.clear
+
+    return begin
+
+
+def test_what_cant_be_looked_at_now_is_waited_for(tables, away):
     """A log that can't be read for a moment neither fails the sensor nor ends it."""
-    trouble = [True]
-
-    def head(path):
-        if trouble[0]:
-            raise SourceUnreachable("The disk is away.")
-        return table_head(path)
-
     tables("bronze")
-    monkeypatch.setattr("headwater_airflow.conditions.table_version.table_head", head)
+    ends = away("conditions.table_version")
     waiting = sensor(TableVersionSensor, table="shop.bronze", version=0)
-    assert resumed(waiting, lambda: trouble.clear() or trouble.append(False))["version"] == 0
+    assert resumed(waiting, ends)["version"] == 0
 
 
-def test_a_table_that_cant_be_looked_at_before_the_wait_is_waited_for(tables, monkeypatch):
+def test_a_table_that_cant_be_looked_at_before_the_wait_is_waited_for(tables, away):
     """The first look of all, which finds out which table it is, may fail as any other."""
-    trouble = [True]
-
-    def head(path):
-        if trouble[0]:
-            raise SourceUnreachable("The disk is away.")
-        return table_head(path)
-
     tables("bronze")
     tables("bronze")
-    for module in ("conditions", "sensors"):
-        monkeypatch.setattr(f"headwater_airflow.{module}.change_feed.table_head", head)
+    ends = away("conditions.change_feed", "sensors.change_feed")
     waiting = sensor(ChangeFeedSensor, table="shop.bronze", after_version=0)
-    assert resumed(waiting, lambda: trouble.clear() or trouble.append(False))["end_version"] == 1
+    assert resumed(waiting, ends)["end_version"] == 1
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,14 @@ class Dataset:
         """Whether an update writes to it: a table or a sink."""
         return self.kind is not DatasetKind.TEMPORARY_VIEW
 
+    @property
+    def named_partitions(self) -> tuple[str, ...]:
+        """The partition columns that a write names: none where a schema is given.
+
+        Such a table is made with its schema before its first write, and rows do not bring the columns that Delta generates.
+        """
+        return self.partition_columns if self.schema is None else ()
+
     def table_location(self, pipeline_id: str) -> str | None:
         """The folder of its Delta table below the warehouse, or an absolute one; None where it has none.
 

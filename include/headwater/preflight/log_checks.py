@@ -26,7 +26,7 @@ from headwater.errors import CheckpointUnreadable
 from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import remedy, write_metadata
+from headwater.preflight.sink_checks import last_remedy, write_metadata
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.walking import in_order
 
@@ -371,6 +371,4 @@ def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
 
 
 def _otherwise(start: FlowStart) -> str:
-    return (
-        f"Rebuild the position: {start.command('rebuild')}; or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
-    )
+    return f"Rebuild the position: {start.command('rebuild')}; or {last_remedy(start)}"

@@ -190,7 +190,7 @@ def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
                 f"{_capital(start.place)} ends at version {now}, and {start.flow!r} had left it at {recorded}: an older copy "
                 f"was put in its place. Rows that were written since would be missing for good.{_written_elsewhere(start)}",
                 where=start.table,
-                remedy=f"Put back the newer copy, or {_lower(remedy(start))}",
+                remedy=f"Put back the newer copy, or {last_remedy(start)}",
             ),
             (f"version after the last run: {recorded}", f"version now: {now}"),
             (Repair.REWIND, Repair.FULL_REFRESH),
@@ -212,7 +212,7 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
                 f"The checkpoint of {start.flow!r} is gone, and {start.place} has its rows: "
                 "all of them would be written a second time.",
                 where=start.folder,
-                remedy=f"Rebuild the position: {start.command('rebuild')}; or {_lower(remedy(start))}",
+                remedy=f"Rebuild the position: {start.command('rebuild')}; or {last_remedy(start)}",
             ),
             (
                 f"epochs that the table's log knows: {', '.join(map(str, written)) or 'none'}",
@@ -247,7 +247,7 @@ def checkpoint_was_rewound(start: FlowStart) -> Iterator[Damage]:
             f"{_capital(start.place)} has batches of {start.flow!r} up to {start.written}, and its checkpoint ends at "
             f"{last if last >= 0 else 'none'}: the next rows would come under numbers that the table has, and be left out.",
             where=start.folder,
-            remedy=f"Rebuild the position: {start.command('rebuild')}; or {_lower(remedy(start))}",
+            remedy=f"Rebuild the position: {start.command('rebuild')}; or {last_remedy(start)}",
         ),
         (f"last batch in the table: {start.written}", f"last batch in the offset log: {last}"),
         (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH),
@@ -311,6 +311,12 @@ def remedy(start: FlowStart) -> str:
     return f"Refill the table from its sources: headwater run PIPELINE_DIR --full-refresh {start.dataset}"
 
 
+def last_remedy(start: FlowStart) -> str:
+    """As ``remedy``, behind others in a sentence: it begins in lower case."""
+    text = remedy(start)
+    return text[:1].lower() + text[1:]
+
+
 def _is_elsewhere(start: FlowStart) -> bool:
     return start.state.table is not None and start.table is not None and start.state.table != str(start.table)
 
@@ -326,13 +332,9 @@ def _remedy_or_other_roots(start: FlowStart) -> str:
     return (
         "Run it with the warehouse of the last run. Where this is another deployment, give it a storage of its own (`storage`, "
         "HEADWATER_STORAGE): two that share one have one position for two tables. Only if the table was given up for this one: "
-        f"{_lower(remedy(start))}"
+        f"{last_remedy(start)}"
     )
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

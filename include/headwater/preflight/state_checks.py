@@ -17,7 +17,7 @@ from headwater.checkpoints.conditions import PlanChanged, StateDamaged, StateLos
 from headwater.files.json_lines import lines_of
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import remedy
+from headwater.preflight.sink_checks import last_remedy, remedy
 from headwater.storage.listing import look_into
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, parts_below
@@ -133,7 +133,7 @@ def state_was_lost(start: FlowStart) -> Iterator[Damage]:
                 where=start.folder / "state",
                 remedy=start.restoring(
                     f"go back to the newest batch with a whole state: {start.command('rewind')}; "
-                    f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+                    f"or {last_remedy(start)}"
                 ),
             ),
             (

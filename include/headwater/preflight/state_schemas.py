@@ -11,7 +11,7 @@ from headwater.checkpoints.conditions import StateDamaged, StateLost
 from headwater.checkpoints.log_entries import put_aside, write_entry
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.sink_checks import remedy
+from headwater.preflight.sink_checks import last_remedy
 from headwater.preflight.state_checks import state_stores
 from headwater.storage.listing import look_into
 from headwater.storage.place import Place
@@ -65,7 +65,7 @@ def schema_is_damaged(start: FlowStart) -> Iterator[Damage]:
             where=damaged,
             remedy=start.restoring(
                 f"where the query is the one of the last run, have the next start write it again: {start.command('mend')}; "
-                f"or {remedy(start)[:1].lower()}{remedy(start)[1:]}"
+                f"or {last_remedy(start)}"
             ),
         ),
         (f"{damaged.name}: it ends too early",),

@@ -69,14 +69,13 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     mode = _mode(dataset, flows, arguments, is_view=is_view)
     by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
     schema = evaluation.schema_of(dataset)
-    of_table, of_query = (
-        slice_condition(arguments.chosen, evaluation.table_schema(dataset), dataset, of_query=of_query)
-        if by_row
-        else None
-        for of_query in (False, True)
-    )
+    condition = row_condition = None
+    if by_row:
+        columns = evaluation.table_schema(dataset)
+        condition = slice_condition(arguments.chosen, columns, dataset)
+        row_condition = slice_condition(arguments.chosen, columns, dataset, of_query=True)
     keys = _keys(dataset, flows, arguments, mode, [field.name for field in schema.fields])
-    plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, of_table, is_view, of_query)
+    plan = TablePlan(dataset, flows, mode, arguments.chosen, keys, condition, is_view, row_condition)
     _check_rules(plan)
     _check_readers(context, plan)
     skipped = any(_is_on(options, *_SKIPS) for _, options in _streams_over(context, plan))

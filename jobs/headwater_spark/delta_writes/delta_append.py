@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.partitions import named_partitions
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,6 @@ class DeltaAppend:
             .option("txnVersion", str(transaction.batch_id))
             .option("userMetadata", transaction.user_metadata)
         )
-        if partitions := named_partitions(rows, self.partition_columns):
-            writer = writer.partitionBy(*partitions)
+        if self.partition_columns:
+            writer = writer.partitionBy(*self.partition_columns)
         writer.save(str(self.table))

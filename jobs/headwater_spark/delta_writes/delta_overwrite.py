@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.partitions import named_partitions
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class DeltaOverwrite:
         elif self.new_columns:
             options["overwriteSchema"] = "true"
         writer = rows.write.format("delta").mode("overwrite").options(**options)
-        if partitions := named_partitions(rows, self.partition_columns):
-            writer = writer.partitionBy(*partitions)
+        # Another table knows its own, and rows do not bring the columns that Delta generates.
+        if self.partition_columns and self.new_columns:
+            writer = writer.partitionBy(*self.partition_columns)
         writer.save(str(self.table))

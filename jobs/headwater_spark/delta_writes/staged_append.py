@@ -22,7 +22,6 @@ from headwater_spark.delta_writes.delta_internals import (
     row_count,
     warn_of_another_version,
 )
-from headwater_spark.delta_writes.partitions import named_partitions
 from headwater_spark.java_classes import OPTION, PYTHON_UTILS, java_class
 from headwater_spark.plans.plan_walk import items
 
@@ -62,7 +61,7 @@ def stage_append(
     spark = session._jsparkSession  # noqa: SLF001
     try:
         python = java_class(jvm, PYTHON_UTILS)
-        partitions = python.toSeq(list(named_partitions(rows, partition_columns)))
+        partitions = python.toSeq(list(partition_columns))
         log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(spark, str(table))
         options = {
             "mergeSchema": "true",

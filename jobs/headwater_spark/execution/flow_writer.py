@@ -55,7 +55,7 @@ def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = 
         return DeltaReplace(run.table, run.flow.replacement)
     if kind is OutputKind.UPDATE or keys:
         return DeltaMerge(run.table, run.mode.keys or tuple(keys))
-    return DeltaAppend(run.delta_table, run.dataset.partition_columns, query_id=query_id)
+    return DeltaAppend(run.delta_table, run.dataset.named_partitions, query_id=query_id)
 
 
 def takes_streams(run: FlowRun) -> bool:

@@ -19,7 +19,6 @@ from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTarget
 from headwater_spark.delta_writes.known_transactions import stream_format
-from headwater_spark.delta_writes.partitions import named_partitions
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import judged_target, takes_streams, target_of
 from headwater_spark.execution.foreach_batch import BatchWriter
@@ -65,8 +64,7 @@ def start_stream(
     elif not takes_streams(run) or _written_as_batch(run, folder, application):
         target = target_of(run)
     else:
-        partitions = named_partitions(frame, run.dataset.partition_columns)
-        query = _start_native(run, stream, partitions, run.metadata(epoch=state.epoch))
+        query = _start_native(run, stream, run.metadata(epoch=state.epoch))
         return StartedStream(query, (str(query.id), application))
     writer = BatchWriter(
         target, application, folder, run.metadata(epoch=state.epoch),
@@ -84,9 +82,7 @@ def _written_as_batch(run: FlowRun, folder: Place, application: str) -> bool:
     return has_transaction(run.table, application, planned)
 
 
-def _start_native(
-    run: FlowRun, stream: DataStreamWriter, partitions: Sequence[str], metadata: dict[str, Any]
-) -> StreamingQuery:
+def _start_native(run: FlowRun, stream: DataStreamWriter, metadata: dict[str, Any]) -> StreamingQuery:
     sink = run.dataset.sink
     if sink is not None and sink.kind is not SinkKind.DELTA:
         return stream.format(sink.format).options(**sink.options).start()
@@ -95,6 +91,6 @@ def _start_native(
         stream = stream.options(**{k: v for k, v in sink.options.items() if k.lower() not in managed})
     stream = stream.format(stream_format(run.context.spark))
     stream = stream.option("userMetadata", json.dumps(metadata)).option("mergeSchema", "true")
-    if partitions:
-        stream = stream.partitionBy(*partitions)
+    if run.dataset.named_partitions:
+        stream = stream.partitionBy(*run.dataset.named_partitions)
     return stream.start(str(run.delta_table))

@@ -278,7 +278,7 @@ class _Refresh:
         run = self.run
         if increment.technique is Technique.GROUP_AGGREGATE:
             return MergedGroups(run.table, increment.merging)
-        return PartWrite(run.table, run.dataset.partition_columns, increment.condition, increment.sought)
+        return PartWrite(run.table, run.dataset.named_partitions, increment.condition, increment.sought)
 
     def _recompute(self) -> None:
         """Recompute the view, or the part of it that its declaration names."""

@@ -67,7 +67,7 @@ class Conf:
 class RecordedFrame:
     """A batch's frame, or a stream's."""
 
-    def __init__(self, columns: tuple[str, ...] = ("id", "day")) -> None:
+    def __init__(self, columns: tuple[str, ...] = ("id",)) -> None:
         self.columns = list(columns)
         self.writes: list[RecordedWrite] = []
         self.sparkSession = SimpleNamespace(conf=Conf())

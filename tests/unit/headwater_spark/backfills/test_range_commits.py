@@ -232,7 +232,7 @@ def test_a_replaced_range(monkeypatch, tmp_path: Path):
         "replaceWhere": "x", "mergeSchema": "true", "txnAppId": transaction.application, "txnVersion": "0",
         "userMetadata": transaction.user_metadata,
     }  # fmt: skip
-    assert (written.partitions, written.path) == (("day",), str(context.table_path(ORDERS)))
+    assert (written.partitions, written.path) == ((), str(context.table_path(ORDERS)))
     (pending, noted, writes), = seen  # fmt: skip
     assert (noted, writes) == ([transaction.application], 1)
     assert (pending.condition, pending.known) == ("x", {"query": 4})

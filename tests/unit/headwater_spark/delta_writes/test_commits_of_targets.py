@@ -244,13 +244,18 @@ def test_a_users_function():
 )
 @pytest.mark.parametrize("once", [True, False])
 def test_an_overwrite(tmp_path: Path, more: dict[str, Any], options: dict[str, str], once: bool):
-    """A part keeps the columns of the others. Only what is written once has the batch's id: the next refresh has no other."""
+    """A part keeps the columns of the others, and a table that keeps its columns knows its partitions. Only what is written once has the batch's id: the next refresh has no other."""
     rows = RecordedFrame()
     target = DeltaOverwrite(tmp_path, ("day",), once=once, **more)
     target.write(rows, BATCH)  # type: ignore[arg-type]
     (written,) = rows.writes
     identity = {"txnAppId": "p.f@3", "txnVersion": "7"} if once else {}
     assert written.options_given == {"userMetadata": BATCH.user_metadata, **identity, **options}
-    assert (written.words["mode"], written.partitions, written.path) == ("overwrite", ("day",), str(tmp_path))
+    partitions = ("day",) if "new_columns" in more else ()
+    assert (written.words["mode"], written.partitions, written.path) == (
+        "overwrite",
+        partitions,
+        str(tmp_path),
+    )
     commit(tmp_path, transactions={"p.f@3": 7})
     assert target.has(BATCH) is once

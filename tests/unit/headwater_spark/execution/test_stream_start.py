@@ -61,6 +61,15 @@ def target_of(stream: Any) -> Any:
     return stream.writer._target
 
 
+@pytest.mark.parametrize(
+    ("schema", "named"), [(None, ("day",)), ("id INT, day DATE GENERATED ALWAYS AS (DATE '2026-01-01')", ())]
+)
+def test_partitions_that_are_named(tmp_path: Path, schema: str | None, named: tuple[str, ...]):
+    """Spark is told the partitions, and refuses one that is no column; a table with a schema was made with its own."""
+    _, write, _ = started(tmp_path, dataset(partition_columns=("day",), schema=schema))
+    assert write.partitions == named
+
+
 def test_an_append_goes_to_the_delta_sink(tmp_path: Path):
     """Through our class, which has it commit under the query's own id; the metadata names pipeline, flow and epoch. Columns may come to the table."""
     stream, write, context = started(tmp_path, dataset(partition_columns=("day",)))
