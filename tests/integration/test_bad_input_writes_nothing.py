@@ -57,6 +57,22 @@ CASES = {
     ),
     "no Python": (GOOD + "def x(:\n", errors.SourceFileFailed, "def x(:", "invalid syntax", "Correct"),
     "no dataset": ("x = 1\n", errors.InvalidPipeline, None, "declare no dataset", "@dp.table"),
+    "only a flow, and no table for it": (
+        GOOD.replace("@dp.table", '@dp.append_flow(target="users")'),
+        errors.FlowWithoutTarget, '@dp.append_flow(target="users")', "'users', which nothing declares", "dp.create_streaming_table",
+    ),
+    "a partition by a column that is not there": (
+        GOOD + '@dp.table(partition_cols=["dya"])\ndef x():\n    return spark.sql("select 1 id, 2 day")\n',
+        errors.UnsupportedArgument, "partition_cols", "its columns are: id, day", "Did you mean 'day'?",
+    ),
+    "a table property that Delta does not know": (
+        GOOD + '@dp.table(table_properties={"delta.apendOnly": "true"})\ndef x():\n    return spark.range(1)\n',
+        errors.UnsupportedArgument, "table_properties", "delta.apendOnly=true", "leave it out",
+    ),
+    "a value that a table property can't have": (
+        GOOD + '@dp.table(table_properties={"delta.appendOnly": "maybe"})\ndef x():\n    return spark.range(1)\n',
+        errors.UnsupportedArgument, "table_properties", "delta.appendOnly=maybe", "leave it out",
+    ),
     "an argument that can't be honoured": (
         GOOD + '@dp.table(row_filter="f")\ndef x():\n    return spark.range(1)\n',
         errors.UnsupportedArgument, "row_filter", "row_filter", "Filter in the query",

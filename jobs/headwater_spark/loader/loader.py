@@ -70,7 +70,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
                     if unit.label != str(path):  # else the file itself is there to be looked up
                         show_in_tracebacks(unit)
                     declare_source(SqlSource(unit.label, unit.text), registry, spark, project.configuration)
-        if not registry.datasets():
+        if not registry.datasets() and not registry.flows():
             raise InvalidPipeline(
                 "The sources declare no dataset.",
                 where=project.folder,

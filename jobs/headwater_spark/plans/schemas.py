@@ -22,6 +22,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY, parse_schema
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
@@ -98,7 +99,7 @@ def merged_schema(
                 fields[field.name.lower()] = _nullable(existing)
     if declared:
         _check_required(dataset, flows, declared)
-    _check_partitions(dataset, fields)
+    _check_layout(dataset, fields)
     return StructType(list(fields.values()))
 
 
@@ -112,13 +113,34 @@ def _nullable(field: StructField) -> StructField:
     return StructType([field]).toNullable().fields[0]
 
 
-def _check_partitions(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
+def _check_layout(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
+    if not fields:  # of a table that has no flows yet
+        return
+    _check_layout_names(dataset, "partition_cols", dataset.partition_columns, fields)
+    _check_layout_names(dataset, "cluster_by", dataset.cluster_columns, fields)
     partitions = [name.lower() for name in dataset.partition_columns]
     if partitions and set(partitions) == set(fields):
         raise UnsupportedArgument(
             f"{dataset.name!r} is to be partitioned by all of its columns: no column would be left in its files.",
             where=dataset.location,
             remedy="Leave one of them out of partition_cols, or use cluster_by.",
+        )
+
+
+def _check_layout_names(
+    dataset: Dataset, argument: str, names: Sequence[str], fields: Mapping[str, StructField]
+) -> None:
+    # A table may be clustered by a field of a struct, named as outer.inner; Delta looks for what is inside.
+    missing = [name for name in names if not {name.lower(), name.lower().partition(".")[0]} & set(fields)]
+    if missing:
+        there = ", ".join(field.name for field in fields.values())
+        raise UnsupportedArgument(
+            f"{argument} of {dataset.name!r} names {', '.join(map(repr, missing))}, and its columns are: {there}.",
+            where=dataset.location,
+            remedy=did_you_mean(
+                nearest(missing[0].lower(), fields),
+                "Name a column of the table. Where it is one of files that are still to come, give their reader a schema.",
+            ),
         )
 
 

@@ -41,6 +41,7 @@ from headwater_spark.resolution.numbered_rows import check_numbered
 from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
 from headwater_spark.resolution.sinks import public_options
+from headwater_spark.resolution.table_properties import check_table_properties
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
 from headwater_spark.views.clock_in_rules import clock_in_rules
 
@@ -124,6 +125,7 @@ def _resolve(
     datasets = registry.datasets()
     for dataset in datasets:
         evaluation.schema_of(dataset)
+        check_table_properties(evaluation.session, dataset)
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame)

@@ -80,6 +80,27 @@ def test_partitions_leave_a_column():
     assert merged_schema(replace(ORDERS, partition_columns=("x",)), [flow("a", id=INT, x=TEXT)], None)
 
 
+def test_a_layout_by_columns_that_are_not_there():
+    """A misspelt column to partition or cluster by is refused, with the name that was meant; a field of a struct is left to Delta."""
+    one = [flow("a", id=INT, Day=TEXT, s=StructType([StructField("x", INT)]))]
+    for argument, name in (
+        ("partition_columns", "dya"),
+        ("cluster_columns", "dya"),
+        ("cluster_columns", "t.x"),
+    ):
+        with pytest.raises(
+            UnsupportedArgument, match=f"names '{name}', and its columns are: id, Day, s"
+        ) as caught:
+            merged_schema(replace(ORDERS, **{argument: ("id", name)}), one, None)
+        assert ("Did you mean 'day'?" in caught.value.remedy) == (name == "dya")
+    for argument, name in (
+        ("partition_columns", "DAY"),
+        ("cluster_columns", "Day"),
+        ("cluster_columns", "S.x"),
+    ):
+        assert merged_schema(replace(ORDERS, **{argument: (name,)}), one, None)
+
+
 def test_what_is_stored():
     """Columns are stored nullable, without the mark of a watermark and with their other metadata."""
     marks = {"spark.watermarkDelayMs": 1000, "comment": "c"}
