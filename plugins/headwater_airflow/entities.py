@@ -96,7 +96,7 @@ def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | N
         manifest = read_manifest(project.folder / FILE_NAME)
         if manifest is None:
             return None, f"There is no {FILE_NAME} beside pipeline.yml, so the tables are not known. {remedy}"
-        if manifest.source_hash != project.source_hash():
+        if not manifest.fits(project):
             return None, f"{FILE_NAME} is older than the sources, so the tables may be others. {remedy}"
     except (HeadwaterError, OSError) as error:
         return None, f"{FILE_NAME} can't be used: {getattr(error, 'what', error)} {remedy}"

@@ -98,3 +98,80 @@ def test_every_kind_of_table(pipeline):
     ]  # fmt: skip
     assert case.rows("current", "`my key`, `v v`") == [("a a", 5)]
     assert case.rows("totals", "`k.k`, `sum.v`, `m'm`") == [("c=d", 9, "c1"), ("p/q", 9, "a a2")]
+
+
+# The names of columns come from a file, so that an edit brings another one; files of a cloudFiles folder bring theirs.
+LATER = """
+from pathlib import Path
+
+NAMES = Path(LANDING, "names.txt").read_text().split(",")
+READ = spark.readStream.schema("id STRING, n LONG, q LONG").json(LANDING + "/rows")
+NAMED = [F.col("n").alias(name) for name in NAMES]
+
+@dp.table
+def filed():
+    files = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.inferColumnTypes", "true")
+    return files.load(LANDING + "/files")
+
+@dp.table(table_properties={"delta.enableChangeDataFeed": "true"})
+def appended():
+    return READ.select("id", "q", *NAMED)
+
+@dp.table
+def followed():
+    return spark.readStream.option("readChangeFeed", "true").table("appended").drop("_change_type", "_commit_version", "_commit_timestamp")
+
+@dp.table
+def passed_on():
+    return dp.read_stream("filed")
+
+@dp.materialized_view(refresh_policy="incremental")
+def viewed():
+    return dp.read("appended").groupBy("id").agg(*[F.sum("`" + name + "`").alias("sum " + name if " " in name else name) for name in NAMES])
+
+@dp.temporary_view
+def events():
+    return READ.select("id", "q", F.array("n").alias("list"), *NAMED)
+
+for kind in (1, 2):
+    dp.create_streaming_table(f"merged_{kind}")
+    dp.create_auto_cdc_flow(f"merged_{kind}", "events", ["id"], "q", apply_as_deletes="n < 0", stored_as_scd_type=kind)
+
+@dp.materialized_view(table_properties={"delta.columnMapping.mode": "none"})
+def declared():
+    return spark.range(1).select(F.col("id").alias(NAMES[-1]))
+"""
+
+
+def test_names_that_come_later(pipeline):
+    """A table that was made without such a name takes one that an edit or a file brings, and whoever reads it goes on; unless its
+    declaration says otherwise."""
+    case = pipeline(LATER)
+    (case.landing / "names.txt").write_text("n")
+    case.land([{"id": "a", "n": 1, "q": 2}, {"id": "b", "n": -1, "q": 3}], "rows")
+    case.land([{"id": 1}], "files")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    (case.landing / "names.txt").write_text("n,n (n)")
+    case.land([{"id": "a", "n": 5, "q": 3}, {"id": "b", "n": 4, "q": 2}], "rows")
+    case.land([{"id": 2, "un it": 3}], "files")
+    report = case.update()
+    assert report.statuses == {
+        name: "FAILED" if name == "declared" else "COMPLETED" for name in report.statuses
+    }, report.error
+    case.land([{"id": "b", "n": 6, "q": 4}], "rows")
+    case.land([{"id": 3, "un it": 4}], "files")
+    assert case.update().statuses == report.statuses
+    rows = [("a", 1, None), ("a", 5, 5), ("b", -1, None), ("b", 4, 4), ("b", 6, 6)]
+    for name in ("appended", "followed"):
+        assert case.rows(name, "id, n, `n (n)`") == rows, name
+    for name in ("filed", "passed_on"):
+        assert case.rows(name, "id, `un it`") == [(1, None), (2, 3), (3, 4)], name
+    assert case.rows("viewed", "id, n, `sum n (n)`") == [("a", 6, 5), ("b", 9, 10)]
+    assert case.rows("merged_1", "id, n, `n (n)`") == [("a", 5, 5), ("b", 6, 6)]
+    assert case.rows("merged_2", "id, n, `n (n)`, __END_AT", "1, 2") == [
+        ("a", 1, None, 3),
+        ("a", 5, 5, None),
+        ("b", 4, 4, 3),
+        ("b", 6, 6, None),
+    ]

@@ -22,7 +22,7 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
     arguments = backfill_arguments(parsed)
     project.check_parameters()
     manifest = read_manifest(project.state_folder / FILE_NAME)
-    if manifest is not None and manifest.source_hash == project.source_hash():
+    if manifest is not None and manifest.fits(project):
         known_tables(manifest, arguments.tables)
     become_program("run_backfill.py", list(argv))
     return 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,8 +20,12 @@ from headwater.definitions.expectation import ViolationAction
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.source import SourceKind
 from headwater.errors import InvalidSpec
+from headwater.graph.files_read import changed_files, files_digest
 from headwater.runtime.secret_values import REDACTED, names_a_secret, without_known
 from headwater.storage.place import Place, located
+
+if TYPE_CHECKING:
+    from headwater.graph.pipeline_project import PipelineProject
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -131,6 +135,8 @@ class FlowEntry(_Entry):
 class Manifest(_Entry):
     """The resolved graph. ``parameters_hash``: of the values given for the run that wrote it, empty where none were.
 
+    ``files_read``: what the sources read while they were loaded, with digests (``files_read.py``); ``rows_read``: whether they ran a
+    query, whose rows nobody compares.
     ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
     """
 
@@ -143,13 +149,21 @@ class Manifest(_Entry):
     source_hash: str
     parameters_hash: str = ""
     schedule: str | None = None
+    files_read: Mapping[str, str] = Field(default_factory=dict)
+    rows_read: bool = False
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
 
     @property
     def definition_hash(self) -> str:
-        """What a flow's query was made of: the sources, and the values given for the run."""
-        return f"{self.source_hash}+{self.parameters_hash}" if self.parameters_hash else self.source_hash
+        """What a flow's query was made of: the sources, the values given for the run, and the files that the sources read."""
+        return "+".join(filter(None, (self.source_hash, self.parameters_hash, files_digest(self.files_read))))
+
+    def fits(self, project: PipelineProject) -> bool:
+        """Whether it was made of the sources that the pipeline has now, and of what they read, as far as that is known."""
+        return self.source_hash == project.source_hash() and not changed_files(
+            self.files_read, project.folder
+        )
 
     def dataset(self, name: str) -> DatasetEntry:
         """The dataset of this name; raises KeyError where there is none."""
@@ -210,6 +224,9 @@ class Manifest(_Entry):
             del data["parameters_hash"]
         if self.schedule is None:
             del data["schedule"]
+        for name in ("files_read", "rows_read"):
+            if not data[name]:
+                del data[name]
         for entry in data["datasets"]:
             _hide_in_texts(entry)
             if entry["incremental"] is None:
@@ -269,6 +286,10 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
     return manifest.model_copy(
         update={
             "parameters_hash": "",
+            # Others lie elsewhere on other machines.
+            "files_read": {
+                name: one for name, one in manifest.files_read.items() if not name.startswith("/")
+            },
             "flows": tuple(flows),
             "datasets": tuple(map(dataset, manifest.datasets)),
         }

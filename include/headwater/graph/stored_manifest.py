@@ -25,8 +25,7 @@ def stored_manifest(project: PipelineProject) -> Manifest:
             where=project.folder,
             remedy=f"Run `python -m headwater validate {project.folder.name}`, or an update.",
         )
-    current = project.source_hash()
-    fitting = [manifest for manifest in manifests if manifest.source_hash == current]
+    fitting = [manifest for manifest in manifests if manifest.fits(project)]
     if not fitting:
         about = {"pipeline": project.pipeline_id}
         _log.warning("The sources have changed since the manifest was written; run `validate`.", extra=about)

@@ -80,7 +80,7 @@ def unsettled(project: PipelineProject) -> str | None:
     if update is None or update.state != UpdateState.COMPLETED:
         return "the last update did not complete, and what it left may be needed to repair it."
     manifest = _manifest(project)
-    if manifest is None or manifest.source_hash != project.source_hash():
+    if manifest is None or not manifest.fits(project):
         return "the sources have changed since the last update."
     return None
 

@@ -18,6 +18,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.redaction import quoted
+from headwater.graph.files_read import changed_files
 from headwater.graph.manifest import FILE_NAME, FlowEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
@@ -93,6 +94,10 @@ def _reasons(project: PipelineProject, manifest: Manifest | None, connect: Conne
         yield "the pipeline's definition has changed"
     if manifest.parameters_hash != project.parameters_hash():
         yield "the parameters are not those of the last update"
+    for name in changed_files(manifest.files_read, project.folder):
+        yield f"{name}, which the sources read while they are loaded, has changed"
+    if manifest.rows_read:
+        yield "the sources query tables while they are loaded"
     stored = {entry.name for entry in manifest.outputs}
     tables = {entry.name for entry in manifest.tables}
     yield from _replacement_reasons(project, manifest, tables)

@@ -86,7 +86,7 @@ def fitting_manifest(project: PipelineProject) -> Manifest | None:
             continue  # the other may do, else the graph is resolved again
         if (
             manifest is not None
-            and manifest.source_hash == project.source_hash()
+            and manifest.fits(project)
             and manifest.parameters_hash == project.parameters_hash()
         ):
             return manifest

@@ -31,6 +31,7 @@ from headwater_spark.auto_cdc.column_types import fitted_type
 from headwater_spark.auto_cdc.on_driver.look_up import keys_about, rows_about
 from headwater_spark.auto_cdc.on_driver.rows import Rows, is_atomic
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.column_mapping import BY_NAME, map_columns
 from headwater_spark.delta_writes.delta_merge import commit_settings
 from headwater_spark.delta_writes.tables import remove_empty_logs
 from headwater_spark.plans.names import quoted
@@ -152,9 +153,11 @@ class SideTable:
         if not self.exists:
             remove_empty_logs(self.spark, self.path)
             table = DeltaTable.createIfNotExists(self.spark).location(str(self.path))
-            if needs_column_mapping(schema):
-                table = table.property("delta.columnMapping.mode", "name")
+            for name, value in BY_NAME.items() if needs_column_mapping(schema) else ():
+                table = table.property(name, value)
             table.addColumns(_nullable(schema)).execute()
+        elif needs_column_mapping(schema):
+            map_columns(self.spark, self.path)
 
     def compact(self, rows: DataFrame) -> None:
         """Overwrite the table with equivalent ``rows``, where it has many files."""

@@ -16,6 +16,7 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 from headwater.storage.walking import is_there_for_hadoop, remove_tree
+from headwater_spark.delta_writes.column_mapping import BY_NAME
 from headwater_spark.java_classes import java_class
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
@@ -175,7 +176,7 @@ def _declared(
         )
     if dataset.comment:
         builder = builder.comment(dataset.comment)
-    mapping = {"delta.columnMapping.mode": "name"} if needs_column_mapping(schema) else {}
+    mapping = BY_NAME if needs_column_mapping(schema) else {}
     for key, value in {**mapping, **dataset.table_properties}.items():
         builder = builder.property(key, value)
     if dataset.comment or dataset.table_properties:

@@ -13,6 +13,7 @@ from headwater.errors import LeaseLost, SchemaChanged, SourceSchemaChanged, Unkn
 from headwater.event_log.details import FlowStatus, operation_progress
 from headwater.updates import backoff
 from headwater.updates.backoff import Backoff
+from headwater_spark.execution.column_names import take_special_names
 from headwater_spark.execution.continuous_run import ContinuousRun
 from headwater_spark.execution.failures import cause_messages, causes_of_error, flow_error
 from headwater_spark.execution.flow_run import FlowRun
@@ -32,7 +33,10 @@ def remedies_for(run: FlowRun) -> tuple[Remedy, ...]:
     """The remedies of a flow, the most specific one first."""
     shared = run.context.continuous
     last: Remedy = partial(try_later, run) if shared is None else RestartLater.of(run, shared)
-    return (partial(leave_files_out, run), ReloadColumns(run), last) if run.is_stream else (last,)
+    named: Remedy = partial(take_special_names, run)
+    return (
+        (partial(leave_files_out, run), ReloadColumns(run), named, last) if run.is_stream else (named, last)
+    )
 
 
 def leave_files_out(run: FlowRun, failure: Exception, start: Start) -> Start | None:

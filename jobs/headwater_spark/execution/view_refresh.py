@@ -116,6 +116,7 @@ def _is_fresh(run: FlowRun, state: FlowState | None, sink: str, now: dict[str, s
     return (
         state is not None and state.completed and state.sink_id == sink
         and state.definition_hash == run.context.pipeline.manifest.definition_hash and not run.entry.time_dependent
+        and not run.context.pipeline.manifest.rows_read
         and now is not None and dict(state.input_versions) == now
         and view_log(run.table, *run.identity.names).stands_at(state.refresh)
     )  # fmt: skip

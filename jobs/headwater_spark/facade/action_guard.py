@@ -23,6 +23,7 @@ from headwater.errors import ActionInDefinition, UnsupportedArgument, Unsupporte
 from headwater_spark.facade.declared_forms import declared_form, note, noted
 from headwater_spark.facade.guarded_methods import DESCRIBE, QUERIES, STARTS, WRITES, remedy_of
 from headwater_spark.facade.kept_values import kept_forms, kept_schema, with_kept_values
+from headwater_spark.facade.noted_reads import note_rows
 from headwater_spark.plans.schemas import plain_schema
 
 _LOADING: ContextVar[bool] = ContextVar("headwater_loading", default=False)
@@ -87,6 +88,8 @@ def _guarded_action(
                 if remedy == DESCRIBE
                 else remedy,
             )
+        if _LOADING.get():
+            note_rows()
         return method(*args, **kwargs)
 
     return guarded

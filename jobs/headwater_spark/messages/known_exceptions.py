@@ -44,6 +44,8 @@ SOURCE_CHANGED = (
     ),
     Sign(kind="^AssertionError$", message=r"\Aassertion failed: Invalid batch: "),
 )
+# A column's name has a sign that files can't have in theirs, and the table has no column mapping.
+SPECIAL_NAME = (Sign(condition="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),)
 # A record that FAILFAST refuses; its file is intact.
 REFUSED_RECORD = (Sign(condition="MALFORMED_RECORD_IN_PARSING"),)
 # Transient: a retry may succeed.

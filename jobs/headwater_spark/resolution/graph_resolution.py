@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from headwater.graph.table_places import declared_places, refuse_around_sources,
 from headwater.graph.waiting import check_waits
 from headwater.storage.place import use_in_this_driver
 from headwater_spark.facade.action_guard import install_action_guard
+from headwater_spark.facade.noted_reads import noting_reads
 from headwater_spark.facade.pipeline_session import PipelineSession
 from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.plans.output_mode import OutputMode
@@ -87,13 +88,16 @@ def resolved_pipeline(project: PipelineProject, spark: SparkSession) -> Iterator
         evaluation = Evaluation(
             registry, session, project.warehouse, project.configuration, stubs, project.state_folder
         )
-        with loaded_sources(project, registry, session) as loaded:
-            evaluation.labels = loaded.labels
-            declare_targets(registry)
-            views = declare_history_views(registry)
-            if session.substitutes is not None:
-                session.substitutes.narrow(registry, evaluation)
-            manifest = _resolve(project, registry, evaluation, stubs, views)
+        with ExitStack() as stack:
+            with noting_reads(project.folder) as reads:
+                loaded = stack.enter_context(loaded_sources(project, registry, session))
+                evaluation.labels = loaded.labels
+                declare_targets(registry)
+                views = declare_history_views(registry)
+                if session.substitutes is not None:
+                    session.substitutes.narrow(registry, evaluation)
+                manifest = _resolve(project, registry, evaluation, stubs, views)
+            manifest = manifest.model_copy(update={"files_read": reads.files, "rows_read": reads.rows})
             yield ResolvedPipeline(project, registry, session, evaluation, manifest)
 
 

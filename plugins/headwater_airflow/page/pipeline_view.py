@@ -159,7 +159,7 @@ def _notes(project: PipelineProject, manifest: Manifest | None, history: History
     notes = [turns] if turns else []
     if manifest is None:
         notes.append("The graph is not known yet: no update has run, and no manifest is committed.")
-    elif manifest.source_hash != project.source_hash():
+    elif not manifest.fits(project):
         notes.append("The sources have changed since: the graph below is that of the last update.")
     update = history.last_update
     if update is not None and not UpdateState(update.state).terminal and _is_silent(history):
