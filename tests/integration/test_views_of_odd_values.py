@@ -21,6 +21,8 @@ VIEWS: dict[str, tuple[str, list[str], str, str]] = {
     "seen": ("select day, max(id) > 0 seen from odd group by day", [], "GENERIC_AGGREGATE", "GENERIC_AGGREGATE"),
     "rows_by_text": ("select id, k from odd where id > 1", ["k"], "APPEND_ONLY", "PARTITION_OVERWRITE"),
     "groups_by_text": ("select k, count(*) n from odd group by k", ["k"], "PARTITION_OVERWRITE", "PARTITION_OVERWRITE"),
+    "total": ("select count(*) n, sum(id) i, min(day) f, max(k) k, count(k) ks from odd", [], "GROUP_AGGREGATE", "COMPLETE_RECOMPUTE PLAN_NOT_INCREMENTALIZABLE"),
+    "total_of_few": ("select sum(id) i, count(*) n, max(ts) t from odd where id between 7 and 8", [], "GROUP_AGGREGATE", "COMPLETE_RECOMPUTE PLAN_NOT_INCREMENTALIZABLE"),
     "far_days": ("select day, count(*) n from odd group by day", [], "GROUP_AGGREGATE", "GENERIC_AGGREGATE"),
 }  # fmt: skip
 SOURCE = """
@@ -28,7 +30,7 @@ VIEWS = {views!r}
 
 def declare(name, text, partitions):
     # Of a view with a change feed, rows that were recomputed and are what they were are not written: the next update finds no damage.
-    properties = {{"delta.enableChangeDataFeed": "true"}} if name == "seen" else {{}}
+    properties = {{"delta.enableChangeDataFeed": "true"}} if name in ("seen", "total") else {{}}
     @dp.materialized_view(name=name, refresh_policy="incremental", partition_cols=partitions or None, table_properties=properties)
     def view():
         return spark.sql(text)

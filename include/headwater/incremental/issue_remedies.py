@@ -25,7 +25,7 @@ _BY_EXPRESSION = {
 }
 _BY_NAME = {
     "AGGREGATE_NOT_TOP_NODE": "have the result contain a column of each GROUP BY and PARTITION BY, of type string, integer, decimal, "
-    "boolean, date or timestamp; an aggregate over all rows is always recomputed",
+    "boolean, date or timestamp; what is aggregated over all rows follows new rows alone, by count, sum, min and max",
     "WINDOW_FUNCTION_WITHOUT_PARTITION_BY": "give the window a PARTITION BY, or rank where the view is read",
     "TIME_FUNCTION": "compare with the clock where the view is read, or give the day as a parameter of the pipeline",
     "USER_DEFINED_FUNCTION": "declare it without asNondeterministic() if equal values give equal results",

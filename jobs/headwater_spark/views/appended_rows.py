@@ -61,7 +61,10 @@ def appended(root: Node, leaf: int) -> Recipe | None:  # noqa: PLR0911 - one ret
 
 
 def grouped(root: Node, leaf: int) -> Grouped | None:
-    """The groups that new rows of a leaf make, where groups that are there can be brought up to date from them alone."""
+    """The groups that new rows of a leaf make, where groups that are there can be brought up to date from them alone.
+
+    Without a key all rows are one group, which is always there.
+    """
     passed = list(root.output)
     node, above = root, []
     while node.kind in PASSING or node.kind == "Project":
@@ -83,7 +86,7 @@ def grouped(root: Node, leaf: int) -> Grouped | None:
     }
     below = appended(node.children[0], leaf)
     merges = [one for one in columns if one is not None]
-    if below is None or not keys or len(covered) < len(keys) or len(merges) < len(root.output):
+    if below is None or len(covered) < len(keys) or len(merges) < len(root.output):
         return None
     recipe: Recipe = Over(node.number, (below,))
     for one in reversed(above):

@@ -144,7 +144,7 @@ def _keys_in(table: Place, file: TableFile, keys: Sequence[str]) -> set[tuple[An
 
 
 def _tuples(rows: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    return list(zip(*(rows[key].to_pylist() for key in keys), strict=True))
+    return list(zip(*(rows[key].to_pylist() for key in keys), strict=True)) if keys else [()] * rows.num_rows
 
 
 def _new_groups(

@@ -115,6 +115,14 @@ def test_groups_that_can_be_merged():
     assert grouping.columns == (m.LEAST, m.KEY, m.GREATEST, m.KEY, m.COUNT, m.SUM)
 
 
+def test_one_group_of_all_rows():
+    """Without a key there is one group, and its columns are merged as those of any other."""
+    root = p.numbered(p.group(SALES, (), total("Count"), total("Max", 91)))
+    grouping = grouped(root, root.leaves[0].number)
+    assert grouping is not None
+    assert grouping.columns == (Merging.COUNT, Merging.GREATEST)
+
+
 FILTERED = Expr(
     "AggregateExpression", {"isDistinct": False}, (Expr("Sum", {}, (p.column(3),)), p.above(3, 0))
 )
@@ -124,7 +132,8 @@ FILTERED = Expr(
     "query",
     [
         p.group(SALES, (1, 2), p.column(1), total("Count")),
-        p.group(SALES, (), total("Count")),
+        p.group(SALES, (), total("Average")),
+        p.group(SALES, (), p.named(Expr("Literal", {"value": "1"}), 91), total("Count")),
         p.group(SALES, (1,), p.column(1), total("Average")),
         p.group(SALES, (1,), p.column(1), total("Count", distinct=True)),
         p.group(SALES, (1,), p.column(1), p.named(FILTERED, 90)),
