@@ -14,6 +14,7 @@ import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import source_from_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -70,8 +71,9 @@ class NotedReads:
             return
         self._busy = True
         try:
-            path = _path_of(event, arguments)
-            if path is not None and self._is_input(path) and self._asked_by_sources(sys._getframe(2)):  # noqa: SLF001
+            frame = sys._getframe(2)  # noqa: SLF001 - whoever opens it
+            path = None if event in _LISTINGS and _is_import(frame) else _path_of(event, arguments)
+            if path is not None and self._is_input(path) and self._asked_by_sources(frame):
                 name = spelled_path(path, self._folder)
                 if name not in self.files:
                     self.files[name] = content_digest(self._folder / name)
@@ -131,7 +133,16 @@ def _path_of(event: str, arguments: tuple[Any, ...]) -> str | None:
         path = "." if path is None else path
     elif not _reads(*arguments[1:]):
         return None
-    return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else None
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    text = os.fsdecode(path)
+    # A module that was compiled before is read from there, and changes with its source.
+    return source_from_cache(text) if text.endswith(".pyc") and "__pycache__" in text else text
+
+
+def _is_import(frame: FrameType) -> bool:
+    """Whether Python looks for a module; where it looks is no matter of the pipeline."""
+    return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _reads(mode: Any, flags: int) -> bool:

@@ -68,6 +68,18 @@ def test_files_of_the_folder(folder: Path) -> None:
     assert run(folder, change, F=str(folder / "tables.json")).files == {"tables.json": before}
 
 
+def test_modules_of_other_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that lies elsewhere counts by its source, also where it was compiled before; where Python looks for it does not."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    shared = folder.parent / "shared"
+    shared.mkdir()
+    (shared / "prices_of_all.py").write_text("A = 1")
+    source = "import sys\nsys.path.insert(0, SHARED)\nimport prices_of_all\ndel sys.modules['prices_of_all'], sys.path[0]"
+    for _ in range(2):
+        assert list(run(folder, source, SHARED=str(shared)).files) == [str(shared / "prices_of_all.py")]
+    assert (shared / "__pycache__").is_dir()
+
+
 def test_what_others_open(folder: Path) -> None:
     """What this code opens for itself, or our own code for a source, is not a source's; nor is anything outside of the block."""
     other = folder.parent / "conf" / "a.json"
