@@ -24,6 +24,8 @@ from headwater_spark.loader.pipeline_modules import pipeline_modules
 from headwater_spark.loader.shims import runtime_names
 from headwater_spark.loader.source_text import SourceText, read_sources
 from headwater_spark.loader.sql_declarations import declare_source
+from headwater_spark.messages.exception_text import Cause
+from headwater_spark.messages.known_exceptions import hint_for
 from headwater_spark.messages.source_errors import describe, user_location
 
 
@@ -100,5 +102,7 @@ def _run(
     except (Exception, SystemExit) as error:  # an exit would end the update as if all were well
         where = user_location(error.__traceback__, labels) or path
         raise SourceFileFailed(
-            describe(error), where=where, remedy="Correct the source and run again."
+            describe(error),
+            where=where,
+            remedy=hint_for([Cause(type(error).__name__, str(error))]) or "Correct the source and run again.",
         ) from error

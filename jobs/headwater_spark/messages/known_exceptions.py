@@ -124,6 +124,12 @@ _HINTS = (
      "The column is not a struct. cloudFiles gives nested JSON as text by default: "
      '.option("cloudFiles.inferColumnTypes", "true"), or name the type with cloudFiles.schemaHints; text is taken apart with '
      "F.get_json_object or F.from_json."),
+    (re.compile(r"\bSQL_CONF_NOT_FOUND\b"),
+     "The configuration has no such value. Give it one, under `configuration` in pipeline.yml or by --param NAME=VALUE, or take a default: "
+     'spark.conf.get("NAME", "VALUE").'),
+    (re.compile(r"\b(?:TABLE_OR_VIEW_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE)\b"),
+     "No dataset of this pipeline has that name, and no table of the warehouse (schema.table or catalog.schema.table). Correct it, or name "
+     "a folder: delta.`/path/of/the/table`."),
     (re.compile(r"PATH_NOT_FOUND.*\bs3://", re.DOTALL),
      "Nothing lies at or below that address yet. Check bucket and prefix, or upload the first file; an empty object with the "
      "prefix's name and a slash at its end marks an empty folder."),

@@ -38,5 +38,5 @@ def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[
         raise SourceFileFailed(
             f"The function of {flow.name!r} raised {describe(error)}",
             where=where,
-            remedy="Correct it and run again.",
+            remedy=hint_for([Cause(type(error).__name__, str(error))]) or "Correct it and run again.",
         ) from error

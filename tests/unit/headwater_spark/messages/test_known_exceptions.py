@@ -201,3 +201,16 @@ def test_another_folder_than_before():
     said = "IllegalArgumentException: Wrong basePath /landing/b for the root path: file:/landing/a/00001.json"
     assert "a flow of its own" in (hint_for(causes_of([said])) or "")
     assert hint_for(causes_of(["SparkRuntimeException: Wrong basePath /x for the root path: y"])) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ('SparkNoSuchElementException: [SQL_CONF_NOT_FOUND] The SQL config "catalog" cannot be found.', "under `configuration` in pipeline.yml"),
+        ("AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] The table or view `silver` cannot be found.", "No dataset of this pipeline"),
+        ("AnalysisException: [REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace", "catalog.schema.table"),
+    ],
+)  # fmt: skip
+def test_names_that_are_not_there(said: str, what: str) -> None:
+    """A setting or a table that a definition names and nobody gives: what to do says where it would be looked for."""
+    assert what in (hint_for(causes_of([said])) or "")
