@@ -14,6 +14,7 @@ _REMEDIES = {
     "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
     "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "system_sequence_by": "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow sequence_by.",
+    "where": "Filter in a view, and name that as the source.",
 }
 _OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}
 _RESERVED_PROPERTIES = {"provider", "location", "owner", "external", "is_managed_location"}
@@ -36,7 +37,7 @@ _REFUSED_PROPERTIES = {
 }
 
 
-def refuse(what: str, where: SourceLocation | None, **arguments: object) -> None:
+def refuse(what: str, where: SourceLocation | None, /, **arguments: object) -> None:
     """Raise UnsupportedArgument for the first of ``arguments`` that was given (is neither None nor False)."""
     for name, value in arguments.items():
         if value is not None and value is not False:

@@ -43,6 +43,7 @@ def create_auto_cdc_flow(
     ignore_null_updates_except_column_list: Iterable[Any] | None = None,
     columns_to_update: Any = None,
     system_sequence_by: Any = None,
+    where: Any = None,
     flow_name: str | None = None,
     spark_conf: Mapping[str, Any] | None = None,
 ) -> None:
@@ -74,23 +75,23 @@ def create_auto_cdc_flow(
     registry = active_registry()
     if registry is None:
         return
-    where = caller_location()
-    refuse("dp.create_auto_cdc_flow", where, system_sequence_by=system_sequence_by)
+    place = caller_location()
+    refuse("dp.create_auto_cdc_flow", place, system_sequence_by=system_sequence_by, where=where)
     lists = _lists(
-        where, column_list=column_list, except_column_list=except_column_list,
+        place, column_list=column_list, except_column_list=except_column_list,
         ignore_null_updates_column_list=ignore_null_updates_column_list,
         ignore_null_updates_except_column_list=ignore_null_updates_except_column_list,
         track_history_column_list=track_history_column_list,
         track_history_except_column_list=track_history_except_column_list,
     )  # fmt: skip
     changes = ChangeFlow(
-        _text(source, "source", where), columns_given(keys, "keys", where) or (), sequence_by, apply_as_deletes,
+        _text(source, "source", place), columns_given(keys, "keys", place) or (), sequence_by, apply_as_deletes,
         apply_as_truncates, ignore_nulls=bool(ignore_null_updates), columns_to_update=columns_to_update,
-        history=history_kept(stored_as_scd_type, where, truncates=apply_as_truncates is not None), **lists,
+        history=history_kept(stored_as_scd_type, place, truncates=apply_as_truncates is not None), **lists,
     )  # fmt: skip
     registry.add_flow(Flow(
-        name or flow_name or target, registry.canonical(target, where), _reading(registry, source, batch=once),
-        where, once, text_map(spark_conf, "spark_conf", where), kind=FlowKind.CHANGES, changes=changes,
+        name or flow_name or target, registry.canonical(target, place), _reading(registry, source, batch=once),
+        place, once, text_map(spark_conf, "spark_conf", place), kind=FlowKind.CHANGES, changes=changes,
     ))  # fmt: skip
 
 

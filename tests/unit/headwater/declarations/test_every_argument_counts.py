@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {
             **_CHANGES, "sequence_by": "m", "ignore_null_updates": True, "apply_as_deletes": "a", "apply_as_truncates": "a",
             "column_list": ["a"], "except_column_list": ["a"], "ignore_null_updates_column_list": ["a"],
-            "ignore_null_updates_except_column_list": ["a"], "columns_to_update": "a", "system_sequence_by": "a",
+            "ignore_null_updates_except_column_list": ["a"], "columns_to_update": "a", "system_sequence_by": "a", "where": "a",
             "spark_conf": {"a": "1"},
         },
     ),

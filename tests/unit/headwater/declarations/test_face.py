@@ -13,7 +13,7 @@ FACE = {
     "append_flow": "query_function target name once spark_conf comment depends_on import_checkpoint",
     "create_auto_cdc_flow": "target source keys sequence_by ignore_null_updates apply_as_deletes apply_as_truncates "
     "column_list except_column_list stored_as_scd_type track_history_column_list track_history_except_column_list name once "
-    "ignore_null_updates_column_list ignore_null_updates_except_column_list columns_to_update system_sequence_by flow_name "
+    "ignore_null_updates_column_list ignore_null_updates_except_column_list columns_to_update system_sequence_by where flow_name "
     "spark_conf",
     "create_auto_cdc_from_snapshot_flow": "target source keys stored_as_scd_type track_history_column_list "
     "track_history_except_column_list name once snapshot_and_version flow_name",
