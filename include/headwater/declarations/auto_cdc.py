@@ -60,7 +60,9 @@ def create_auto_cdc_flow(
         apply_as_deletes: a condition on the event; so is ``apply_as_truncates`` (type 1 only), which empties the table
             of what was written before.
         column_list: the columns that the target keeps, or else all but ``except_column_list``.
-        stored_as_scd_type: 1 keeps the last row of each key, 2 its history in ``__START_AT`` and ``__END_AT``.
+        stored_as_scd_type: 1 keeps the last row of each key, 2 its history in ``__START_AT`` and ``__END_AT``; ``"bitemporal"`` keeps
+            the history as it was known at each time, in ``__SYSTEM_START_AT`` and ``__SYSTEM_END_AT`` beside them.
+        system_sequence_by: of a bitemporal history, since when an event is known. It may not be NULL.
         track_history_column_list: the columns whose change begins a new row of history; else all but those of
             ``track_history_except_column_list``.
         name: the flow's name; the target's if left out (``flow_name`` is its older spelling).
@@ -76,7 +78,7 @@ def create_auto_cdc_flow(
     if registry is None:
         return
     place = caller_location()
-    refuse("dp.create_auto_cdc_flow", place, system_sequence_by=system_sequence_by, where=where)
+    refuse("dp.create_auto_cdc_flow", place, where=where)
     lists = _lists(
         place, column_list=column_list, except_column_list=except_column_list,
         ignore_null_updates_column_list=ignore_null_updates_column_list,
@@ -87,7 +89,9 @@ def create_auto_cdc_flow(
     changes = ChangeFlow(
         _text(source, "source", place), columns_given(keys, "keys", place) or (), sequence_by, apply_as_deletes,
         apply_as_truncates, ignore_nulls=bool(ignore_null_updates), columns_to_update=columns_to_update,
-        history=history_kept(stored_as_scd_type, place, truncates=apply_as_truncates is not None), **lists,
+        history=history_kept(
+            stored_as_scd_type, place, truncates=apply_as_truncates is not None, system=system_sequence_by is not None
+        ), system_sequence_by=system_sequence_by, **lists,
     )  # fmt: skip
     registry.add_flow(Flow(
         name or flow_name or target, registry.canonical(target, place), _reading(registry, source, batch=once),
@@ -107,15 +111,31 @@ def _reading(registry: Registry, source: str, *, batch: bool) -> Callable[[], An
     return read
 
 
-def history_kept(scd_type: str | int, where: SourceLocation | None, *, truncates: bool = False) -> bool:
-    """Whether ``stored_as_scd_type`` is type 2; raises InvalidChangeFlow where it is neither 1 nor 2, or 2 with truncates."""
+def history_kept(
+    scd_type: str | int, where: SourceLocation | None, *, truncates: bool = False, system: bool | None = None
+) -> bool:
+    """Whether ``stored_as_scd_type`` keeps a history, of type 2 or bitemporal.
+
+    Args:
+        truncates: events may empty the target.
+        system: whether events say since when they are known; None where they can't (snapshots).
+
+    Raises:
+        InvalidChangeFlow: another type, or one that does not fit the other arguments.
+    """
     kind = str(scd_type).upper().removeprefix("SCD TYPE ").strip()
-    if kind not in ("1", "2"):
-        raise invalid(f"stored_as_scd_type={scd_type!r} is not a type that is kept", where, "Say 1 or 2.")
-    if kind == "2" and truncates:
+    if kind not in ("1", "2") and (kind != "BITEMPORAL" or system is None):
+        types = "1 or 2" if system is None else '1, 2 or "bitemporal"'
+        raise invalid(f"stored_as_scd_type={scd_type!r} is not a type that is kept", where, f"Say {types}.")
+    if kind != "1" and truncates:
         problem = "apply_as_truncates needs type 1: a history is not emptied"
         raise invalid(problem, where, "Leave it out, or use type 1.")
-    return kind == "2"
+    if (kind == "BITEMPORAL") != bool(system):
+        problem = 'system_sequence_by and stored_as_scd_type="bitemporal" go together'
+        raise invalid(
+            problem, where, "Give both: since when an event is true, and since when it is known; or neither."
+        )
+    return kind != "1"
 
 
 def columns_given(

@@ -13,6 +13,7 @@ class ChangeFlow:
     ``columns_to_update``: a column of the event with the names of the columns that it sets.
     ``hydrates``: the rows are those of the target's own query, which are there before any change. Lists may name columns
     that only the changes have.
+    ``system_sequence_by``: of a bitemporal history, since when an event is known.
     ``ignore_nulls``: a null leaves the value as it was; the two lists narrow that to some columns.
     """
 
@@ -31,3 +32,4 @@ class ChangeFlow:
     tracked_columns: tuple[Any, ...] | None = None
     untracked_columns: tuple[Any, ...] | None = None
     hydrates: bool = False
+    system_sequence_by: Any = None

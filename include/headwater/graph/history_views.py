@@ -1,7 +1,7 @@
 """What is declared implicitly with a target of AUTO CDC: the target itself, and views of a history.
 
 ``<table>_current`` has the rows that hold now, ``<table>_versions`` all of them; both spell the ends ``valid_from`` and
-``valid_to``. A dataset of the user's with such a name takes its place.
+``valid_to``, of a bitemporal history also ``known_from`` and ``known_to``. A dataset of the user's with such a name takes its place.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.graph.registry import Registry
 
 _ENDS = {"__START_AT": "valid_from", "__END_AT": "valid_to"}
+_SYSTEM_ENDS = {"__SYSTEM_START_AT": "known_from", "__SYSTEM_END_AT": "known_to"}
 
 
 def declare_targets(registry: Registry) -> None:
@@ -34,7 +35,9 @@ def declare_history_views(registry: Registry) -> frozenset[str]:
         for suffix, current in (("_current", True), ("_versions", False)):
             name = registry.canonical(f"{flow.target}{suffix}", flow.location)
             if not _has(registry, name):
-                _declare(registry, flow, name, _reading(registry, flow.target, current=current))
+                bitemporal = changes.system_sequence_by is not None
+                reading = _reading(registry, flow.target, current=current, bitemporal=bitemporal)
+                _declare(registry, flow, name, reading)
                 declared.append(name)
     return frozenset(declared)
 
@@ -45,14 +48,14 @@ def _declare(registry: Registry, flow: Flow, name: str, function: Callable[[], A
     registry.add_flow(Flow(name, name, function, flow.location))
 
 
-def _reading(registry: Registry, target: str, *, current: bool) -> Callable[[], Any]:
+def _reading(registry: Registry, target: str, *, current: bool, bitemporal: bool) -> Callable[[], Any]:
     def read() -> Any:
         assert registry.reader is not None
         rows = registry.reader.read_dataset(target)
         if current:
-            rows = rows.where("__END_AT IS NULL")
+            rows = rows.where("__END_AT IS NULL" + (" AND __SYSTEM_END_AT IS NULL" if bitemporal else ""))
         taken = {name.lower() for name in rows.columns}
-        for column, name in _ENDS.items():
+        for column, name in (_ENDS | (_SYSTEM_ENDS if bitemporal else {})).items():
             rows = rows if name in taken else rows.withColumnRenamed(column, name)
         return rows
 

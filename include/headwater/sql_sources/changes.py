@@ -132,15 +132,13 @@ def _sequence(parser: StatementParser, _: Token) -> dict[str, object]:
     return {"sequence_by": parser.expression_text("A column", *_ENDS)}
 
 
-def _system_sequence(parser: StatementParser, token: Token) -> dict[str, object]:
-    parser.unsupported(
-        "SYSTEM SEQUENCE BY", token, "Bitemporal histories are not kept. Leave it out: __START_AT and __END_AT follow SEQUENCE BY."
-    )  # fmt: skip
+def _system_sequence(parser: StatementParser, _: Token) -> dict[str, object]:
+    return {"system_sequence_by": parser.expression_text("A column", *_ENDS)}
 
 
-def _stored(parser: StatementParser, token: Token) -> dict[str, object]:
+def _stored(parser: StatementParser, _: Token) -> dict[str, object]:
     if parser.words("BITEMPORAL"):
-        parser.unsupported("STORED AS BITEMPORAL", token, "Write STORED AS SCD TYPE 2.")
+        return {"stored_as_scd_type": "bitemporal"}
     parser.need("SCD", "TYPE")
     if not (parser.see("1") or parser.see("2")):
         parser.expected("1 or 2", "1", "2")

@@ -105,6 +105,65 @@ def expected_scd2(
     return rows
 
 
+def expected_bitemporal(
+    events: Iterable[Row],
+    *,
+    keys: Collection[str],
+    sequence_by: str | Sequence,
+    system_sequence_by: str | Sequence,
+    **arguments: Any,
+) -> list[dict[str, Any]]:
+    """The rows of a bitemporal target after all ``events``, ordered by key, start and the time from which they were believed.
+
+    What is believed at a time is the type 2 history of the events that are known by then; of two events of a key with one sequence
+    the one that became known later counts. A row has the longest time for which it was believed.
+
+    Args:
+        system_sequence_by: the column that says since when an event is known, or a function of the row.
+        arguments: as for :func:`expected_scd2`.
+    """
+    known = (
+        (lambda row: row[system_sequence_by]) if isinstance(system_sequence_by, str) else system_sequence_by
+    )
+    at = (lambda row: row[sequence_by]) if isinstance(sequence_by, str) else sequence_by
+    by_key: dict[Any, list[Row]] = defaultdict(list)
+    for row in events:
+        by_key[tuple(row[key] for key in keys)].append(row)
+    result: list[dict[str, Any]] = []
+    for key in sorted(by_key, key=_comparable):
+        open_rows: list[dict[str, Any]] = []
+        for moment in sorted({known(row) for row in by_key[key]}):
+            latest: dict[Any, Any] = {}
+            for row in by_key[key]:
+                if known(row) <= moment:
+                    latest[at(row)] = max(latest.get(at(row), known(row)), known(row))
+            visible = [row for row in by_key[key] if latest.get(at(row)) == known(row)]
+            belief = expected_scd2(visible, keys=keys, sequence_by=sequence_by, **arguments)
+            open_rows = _believed(open_rows, belief, moment, result)
+    return sorted(
+        result,
+        key=lambda row: (_comparable(row[key] for key in keys), row["__START_AT"], row["__SYSTEM_START_AT"]),
+    )
+
+
+def _believed(
+    open_rows: list[dict[str, Any]], belief: list[dict[str, Any]], moment: Any, result: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows that are believed from a moment on: those that are no longer end, new ones begin."""
+    rest = list(belief)
+    staying = []
+    for row in open_rows:
+        values = {name: value for name, value in row.items() if not name.startswith("__SYSTEM_")}
+        if values in rest:
+            rest.remove(values)
+            staying.append(row)
+        else:
+            row["__SYSTEM_END_AT"] = moment
+    begun = [{**row, "__SYSTEM_START_AT": moment, "__SYSTEM_END_AT": None} for row in rest]
+    result += begun
+    return [*staying, *begun]
+
+
 def expected_from_snapshots(
     snapshots: Iterable[tuple[Any, Iterable[Row]]],
     *,

@@ -22,7 +22,7 @@ from headwater.delta_log.table_history import has_transaction
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.change_targets import RETENTION_PROPERTY
 from headwater.storage.place import Place
-from headwater_spark.auto_cdc import merge_by_column, merge_history, merge_latest
+from headwater_spark.auto_cdc import merge_bitemporal, merge_by_column, merge_history, merge_latest
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.on_driver.look_up import may_be_written_from_the_driver
@@ -40,6 +40,7 @@ _PARTS = {
     "type": "stored_as_scd_type",
     "keys": "keys",
     "sequence": "the type of sequence_by",
+    "system": "the type of system_sequence_by",
     "tracked": "the tracked columns",
     "nulls": "whether a NULL leaves a value as it was",
     "named": "whether events name the columns that they set (columns_to_update)",
@@ -100,9 +101,11 @@ def apply_changes(
         fitted = widen_target(spark, columns, target.path, opened.rows.schema, side, where)
         if fitted is not None:
             columns, opened = fitted, OpenTarget.at(spark, target.path)
-        if columns.by_column or not may_be_written_from_the_driver(target.path):
+        if columns.by_column or columns.system is not None or not may_be_written_from_the_driver(target.path):
             opened.read_ahead()
-        with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
+        # A bitemporal history is decided by Spark alone.
+        fast = target.fast_path and columns.system is None
+        with change_batch(batch, columns, where, fast_path=fast) as events:
             if events.remaining or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
 
@@ -123,6 +126,8 @@ def _no_constraints(spark: SparkSession) -> Iterator[None]:
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
     """Delete tombstones and superseded events that are older than the target's retention."""
     module = _module(columns)
+    if module is merge_bitemporal:  # what was known once stays to be asked for
+        return
     with _TARGETS[target.path]:
         side = SideTable(spark, target.memory / REMEMBERED)
         side.recover(target.path)
@@ -204,9 +209,10 @@ def _remember_sequences(
 def _made_with(columns: ChangeColumns, *, events: bool) -> dict[str, Any]:
     return {
         "from": "events" if events else "snapshots",
-        "type": 2 if columns.history else 1,
+        "type": columns.scd_type,
         "keys": sorted([key.lower(), columns.type_of(key).simpleString()] for key in columns.keys),
         "sequence": columns.sequence_type.simpleString(),
+        "system": None if columns.system_type is None else columns.system_type.simpleString(),
         # By name, so that a new column is not a change.
         "tracked": sorted(name.lower() for name in columns.tracked),
         "values": sorted(name.lower() for name in columns.values),
@@ -219,6 +225,8 @@ def _made_with(columns: ChangeColumns, *, events: bool) -> dict[str, Any]:
 
 
 def _module(columns: ChangeColumns) -> Any:
+    if columns.system is not None:
+        return merge_bitemporal
     if columns.history:
         return merge_history
     return merge_by_column if columns.by_column else merge_latest

@@ -19,6 +19,7 @@ from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import orderable, stored_schema
 
 START_AT, END_AT = "__START_AT", "__END_AT"
+SYSTEM_START_AT, SYSTEM_END_AT = "__SYSTEM_START_AT", "__SYSTEM_END_AT"
 # The prefix of the engine's own columns; no column of a source may have it.
 OWN = "__hw_"
 _HYDRATION = (
@@ -26,6 +27,8 @@ _HYDRATION = (
     '(F.lit(0).alias("version") is older than every change).'
 )
 SEQUENCE, DELETE, TRUNCATE = f"{OWN}sequence", f"{OWN}delete", f"{OWN}truncate"
+# Since when an event is known.
+SYSTEM = f"{OWN}system"
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class ChangeColumns:
 
     ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
     column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of
-    the columns that an event sets, where it does not set them all.
+    the columns that an event sets, where it does not set them all. ``system``: of a bitemporal history, since when an event is
+    known.
     """
 
     keys: tuple[str, ...]
@@ -48,6 +52,15 @@ class ChangeColumns:
     tracked: tuple[str, ...]
     ignored: tuple[str, ...]
     selected: Column | None = None
+    system: Column | None = None
+    system_type: DataType | None = None
+
+    @property
+    def scd_type(self) -> int | str:
+        """As users name it: 1, 2 or ``bitemporal``."""
+        if self.system is not None:
+            return "bitemporal"
+        return 2 if self.history else 1
 
     @property
     def by_column(self) -> bool:
@@ -78,6 +91,8 @@ class ChangeColumns:
     def target_schema(self) -> StructType:
         """The columns of the target."""
         ends = [StructField(name, self.sequence_type) for name in (START_AT, END_AT)] if self.history else []
+        if self.system_type is not None:
+            ends += [StructField(name, self.system_type) for name in (SYSTEM_START_AT, SYSTEM_END_AT)]
         return stored_schema(StructType([*self.fields, *ends]))
 
     def type_of(self, name: str) -> DataType:
@@ -104,10 +119,9 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
     ignored = _ignored(flow, reading, values, where)
-    # A row that has not ended has no end sequence, nor any part of one.
-    sequence_type = frame.select(sequence.alias("s")).schema.toNullable()[0].dataType
-    if not orderable(sequence_type):
-        raise _invalid(f"sequence_by is {sequence_type.simpleString()}, which has no order", where)
+    sequence_type = reading.order(sequence, "sequence_by")
+    bitemporal = flow.system_sequence_by is not None
+    system = reading.expression(flow.system_sequence_by, "system_sequence_by") if bitemporal else None
     return ChangeColumns(
         tuple(keys),
         # Any column may be NULL, whatever the source says: where an event does not set it, or the row is deleted.
@@ -121,6 +135,8 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         tuple(_tracked(flow, reading, values, where)),
         tuple(ignored),
         _selected(flow, reading, ignored, where),
+        system,
+        None if system is None else reading.order(system, "system_sequence_by"),
     )
 
 
@@ -175,6 +191,13 @@ class _Reading:
                 f"{argument} does not fit the source: {describe(error)}", self._where, remedy
             ) from None
         return column
+
+    def order(self, column: Column, argument: str) -> DataType:
+        """The type of a sequence; a row that has not ended has no end, nor any part of one."""
+        kind = self._frame.select(column.alias("s")).schema.toNullable()[0].dataType
+        if not orderable(kind):
+            raise _invalid(f"{argument} is {kind.simpleString()}, which has no order", self._where)
+        return kind
 
     def type_of(self, column: Column) -> str:
         """The type of an expression over the source."""

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater.definitions.flow_settings import FAST_PATH
-from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, TRUNCATE, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import DELETE, OWN, SEQUENCE, SYSTEM, TRUNCATE, ChangeColumns
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.literals import encoded, literal
 from headwater_spark.auto_cdc.on_driver.events import arrow_can_reduce, facts_of, split_repeated, tied
@@ -222,6 +222,7 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     return batch.select(
         *keys,
         columns.sequence.cast(columns.sequence_type).alias(SEQUENCE),
+        *([] if columns.system is None else [columns.system.cast(columns.system_type).alias(SYSTEM)]),
         (columns.delete & ~truncates).alias(DELETE),
         truncates.alias(TRUNCATE),
         F.struct(*values, *(selected if columns.rows_name_columns else [])).alias(ROW),
@@ -232,18 +233,21 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
 def _reduced(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     keys = columns.key_columns
     no_key = ~F.col(TRUNCATE) & reduce(Column.__or__, (key.isNull() for key in keys))
+    system = [] if columns.system is None else [F.col(SYSTEM)]
+    no_sequence = reduce(Column.__or__, (one.isNull() for one in (F.col(SEQUENCE), *system)))
     counts = [
         F.count(F.lit(1)).alias(COUNT),
-        F.max(F.col(SEQUENCE).isNull()).alias(_NO_SEQUENCE),
+        F.max(no_sequence).alias(_NO_SEQUENCE),
         F.max(no_key).alias(_NO_KEY),
         _ties(columns).alias(_TIES),
     ]
-    rank = F.struct(SEQUENCE, DELETE, comparable(F.col(ROW), row_type(columns)))
-    winner = F.max_by(F.struct(SEQUENCE, DELETE, ROW), rank).alias("winner")
+    rank = F.struct(SEQUENCE, *system, DELETE, comparable(F.col(ROW), row_type(columns)))
+    winner = F.max_by(F.struct(SEQUENCE, *system, DELETE, ROW), rank).alias("winner")
     if not columns.history and not columns.by_column:
         grouped = events.groupBy(*keys, TRUNCATE).agg(winner, *counts)
     elif columns.history:
-        grouped = events.groupBy(*keys, TRUNCATE, F.col(SEQUENCE).alias("at")).agg(winner, *counts).drop("at")
+        at = [F.col(SEQUENCE).alias("at"), *(one.alias("known") for one in system)]
+        grouped = events.groupBy(*keys, TRUNCATE, *at).agg(winner, *counts).drop("at", "known")
     else:
         # Column by column, each event may still matter.
         uncounted = F.lit(None).cast("long")
@@ -281,7 +285,7 @@ def _refuse_nulls(facts: Any, where: object) -> None:
     remedy = "Filter such events out before, or count them: @dp.expect_or_drop on a view that the flow reads."
     if facts["no_sequence"]:
         raise NullSequence(
-            "A change event's sequence_by is NULL; nothing of its batch was written.",
+            "A change event's sequence_by (or system_sequence_by) is NULL; nothing of its batch was written.",
             where=where,
             remedy=remedy,
         )

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructField, StructType
 
 from headwater.definitions.change_conditions import ColumnTypeChanged
-from headwater_spark.auto_cdc.change_columns import END_AT, START_AT, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import (
+    END_AT,
+    START_AT,
+    SYSTEM_END_AT,
+    SYSTEM_START_AT,
+    ChangeColumns,
+)
 from headwater_spark.sources.cloud_files.merging import wider_type
 
 TYPE_WIDENING = "delta.enableTypeWidening"
@@ -44,7 +50,7 @@ def fit_columns(
     """
     table_columns = {field.name.lower(): field for field in table.fields}
     fields, widened = [], []
-    fixed = {name.lower() for name in (*columns.keys, START_AT, END_AT)}
+    fixed = {name.lower() for name in (*columns.keys, START_AT, END_AT, SYSTEM_START_AT, SYSTEM_END_AT)}
     for field in columns.target_schema.fields:
         column, new = table_columns.get(field.name.lower()), field.dataType
         kind = new if column is None else _fitted(column.dataType, new, exact=field.name.lower() in fixed)

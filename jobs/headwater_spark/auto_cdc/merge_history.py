@@ -51,9 +51,7 @@ from headwater_spark.plans.schemas import stored_schema
 
 # Every remembered event may expire: this only limits how late an event can still be placed.
 EXPIRES = "true"
-_RUN, _STARTS, _FILLED, _EVENTS, _SINCE = (
-    f"{OWN}{n}" for n in ("run", "starts", "filled", "events", "since")
-)
+_RUN, _STARTS, FILLED, _EVENTS, _SINCE = (f"{OWN}{n}" for n in ("run", "starts", "filled", "events", "since"))
 
 
 def merge_history(
@@ -110,7 +108,7 @@ def _decide(
     with ExitStack() as stack:
         affected = stack.enter_context(reusable(_affected_rows(batch, about.frame), local=local)).frame
         remembered = _side_events(batch, side.rows_about(batch), affected)
-        groups = _groups(_events(batch, affected, remembered), columns)
+        groups = runs_and_deletes(_events(batch, affected, remembered), columns)
         groups = stack.enter_context(reusable(groups, local=local)).frame
         transaction = _remember(batch, groups, remembered, side, transaction)
         source = _source(batch, groups, affected)
@@ -168,12 +166,15 @@ def _events(batch: ChangeBatch, affected: DataFrame, remembered: DataFrame | Non
     return every.groupBy(*by, SEQUENCE).agg(winner).select(*by, SEQUENCE, "winner.*")
 
 
-def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
-    """The runs and the deletes: start, end, the run's values and events; ``__hw_delete`` is true for a delete."""
+def runs_and_deletes(events: DataFrame, columns: ChangeColumns) -> DataFrame:
+    """The runs and the deletes of events, one per key and sequence: start, end, the run's values (``FILLED``) and its events.
+
+    ``__hw_delete`` is true for a delete.
+    """
     by = columns.key_columns
     order = Window.partitionBy(*by).orderBy(SEQUENCE)
     filled = _filled(events, columns)
-    tracked = F.struct(*(comparable(F.col(quoted(_FILLED, f.name)), f.dataType).alias(f.name)
+    tracked = F.struct(*(comparable(F.col(quoted(FILLED, f.name)), f.dataType).alias(f.name)
                          for f in columns.fields if f.name in columns.tracked)) if columns.tracked else F.lit(0)  # fmt: skip
     before, was_deleted = F.lag(tracked).over(order), F.lag(DELETE).over(order)
     differs = was_deleted.isNull() | was_deleted | ~tracked.eqNullSafe(before)
@@ -182,7 +183,7 @@ def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     runs = numbered.groupBy(*by, _RUN).agg(
         F.min(SEQUENCE).alias(START_AT),
         F.first(DELETE).alias(DELETE),
-        F.max_by(_FILLED, SEQUENCE).alias(_FILLED),
+        F.max_by(FILLED, SEQUENCE).alias(FILLED),
         F.collect_list(F.struct(SEQUENCE, ROW)).alias(_EVENTS),
     )
     following = Window.partitionBy(*by).orderBy(_RUN)
@@ -194,7 +195,7 @@ def _groups(events: DataFrame, columns: ChangeColumns) -> DataFrame:
 def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
     """Events with the columns that they do not set filled from the events before, back to the last delete."""
     if not columns.by_column:
-        return events.withColumn(_FILLED, F.col(ROW))
+        return events.withColumn(FILLED, F.col(ROW))
     order = Window.partitionBy(*columns.key_columns).orderBy(SEQUENCE)
     life = f"{OWN}life"
     lives = events.withColumn(life, F.sum(F.col(DELETE).cast("int")).over(order))
@@ -223,7 +224,7 @@ def _filled(events: DataFrame, columns: ChangeColumns) -> DataFrame:
         elif columns.rows_name_columns and field.name not in columns.keys:
             value = selected(value, field.name)
         fields.append(value.alias(field.name))
-    return lives.withColumn(_FILLED, F.struct(*fields, *all_columns_marker(columns))).drop(life)
+    return lives.withColumn(FILLED, F.struct(*fields, *all_columns_marker(columns))).drop(life)
 
 
 def _remember(
@@ -236,7 +237,7 @@ def _remember(
     columns, by = batch.columns, batch.columns.key_columns
     kind = row_type(columns)
     single = F.size(_EVENTS) == 1
-    unchanged = comparable(F.col(_EVENTS)[0][ROW], kind).eqNullSafe(comparable(F.col(_FILLED), kind))
+    unchanged = comparable(F.col(_EVENTS)[0][ROW], kind).eqNullSafe(comparable(F.col(FILLED), kind))
     runs = groups.where(~F.col(DELETE) & ~(single & unchanged)).select(
         *by, F.explode(_EVENTS).alias("event")
     ).select(*by, f"event.{SEQUENCE}", F.lit(False).alias(DELETE), f"event.{ROW}")  # fmt: skip
@@ -287,7 +288,7 @@ def _source(batch: ChangeBatch, groups: DataFrame, affected: DataFrame) -> DataF
     """The rows to write: those that differ from what the target shows."""
     columns, kind = batch.columns, row_type(batch.columns)
     runs = groups.where(~F.col(DELETE)).select(
-        *columns.key_columns, F.col(_FILLED).alias(ROW), START_AT, END_AT
+        *columns.key_columns, F.col(FILLED).alias(ROW), START_AT, END_AT
     )
     identity = [*columns.keys, START_AT]
     old = affected.select(

@@ -58,7 +58,7 @@ def stored_schema(schema: StructType) -> StructType:
 
 
 # Of a target of AUTO CDC with a history.
-_OF_HISTORIES = ("__START_AT", "__END_AT")
+_OF_HISTORIES = ("__START_AT", "__END_AT", "__SYSTEM_START_AT", "__SYSTEM_END_AT")
 
 
 def orderable(kind: DataType) -> bool:

@@ -82,8 +82,9 @@ def _parts(columns: ChangeColumns, other: ChangeColumns) -> tuple[object, ...]:
     return (
         names(columns.keys),
         names(columns.names),
-        columns.sequence_type.simpleString(),
-        2 if columns.history else 1,
+        columns.sequence_type.simpleString()
+        + ("" if columns.system_type is None else f" (system: {columns.system_type.simpleString()})"),
+        columns.scd_type,
         names(columns.tracked),
         # Of the columns that both have.
         names([name for name in columns.ignored if name.lower() in names(other.names)]),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from headwater.testing.auto_cdc import expected_from_snapshots, expected_scd1, expected_scd2
+from headwater.testing.auto_cdc import (
+    expected_bitemporal,
+    expected_from_snapshots,
+    expected_scd1,
+    expected_scd2,
+)
 
 COLUMNS = ("id", "name", "city", "at", "op")
 
@@ -98,3 +103,32 @@ def test_snapshots():
     assert [tuple(row.values()) for row in history] == [
         (1, "a", 1, 2), (1, "a", 5, None), (2, "b", 1, 5), (2, "c", 5, None),
     ]  # fmt: skip
+
+
+def believed(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The rows that events (a value, since when it is true, since when it is known; None deletes) of one key come to."""
+    made = [{"id": 1, "v": value, "at": at, "known": known} for value, at, known in rows]
+    expected = expected_bitemporal(
+        random.Random(len(made)).sample(made, len(made)),
+        keys=["id"], sequence_by="at", system_sequence_by="known", apply_as_deletes=lambda row: row["v"] is None,
+        except_column_list=("at", "known"),
+    )  # fmt: skip
+    return [tuple(row.values())[1:] for row in expected]
+
+
+def test_what_lakeflow_was_measured_to_give():
+    """Three events in order give the five rows that were measured on Lakeflow: value, start, end, known from and to."""
+    assert believed(("PENDING", 0, 1), ("ACTIVE", 2, 3), ("SUSPENDED", 4, 5)) == [
+        ("PENDING", 0, None, 1, 3), ("PENDING", 0, 2, 3, None), ("ACTIVE", 2, None, 3, 5), ("ACTIVE", 2, 4, 5, None),
+        ("SUSPENDED", 4, None, 5, None),
+    ]  # fmt: skip
+
+
+def test_corrections():
+    """A late event corrects the history from when it is known on, a delete ends it, one of the same sequence takes its place."""
+    assert believed(("v1", 0, 1), ("v2", 20, 21), ("v3", 10, 25), (None, 30, 31)) == [
+        ("v1", 0, None, 1, 21), ("v1", 0, 20, 21, 25), ("v1", 0, 10, 25, None), ("v3", 10, 20, 25, None),
+        ("v2", 20, None, 21, 31), ("v2", 20, 30, 31, None),
+    ]  # fmt: skip
+    assert believed(("a", 0, 1), ("b", 0, 2)) == [("a", 0, None, 1, 2), ("b", 0, None, 2, None)]
+    assert believed(("a", 0, 1), ("a", 0, 5), ("a", 3, 4)) == [("a", 0, None, 1, None)]
