@@ -15,7 +15,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headwater_spark.auto_cdc.change_columns import (
@@ -66,7 +66,7 @@ def merge_bitemporal(
         changes = _changes(events, known, columns)
         changes = stack.enter_context(reusable(changes, local=False)).frame
         since = changes.groupBy(*columns.key_columns).agg(F.min(SYSTEM).alias(_SINCE))
-        affected = _affected(target.rows, F.broadcast(since), batch)
+        affected = _affected(target.rows, since, batch)
         source = _source(_believed(events, affected, since, columns), affected, columns).localCheckpoint()
         transaction = with_counts(transaction, batch, upserts=None, tombstones=0)
         if not changes.isEmpty():
@@ -123,14 +123,12 @@ def _believed(events: DataFrame, affected: DataFrame, since: DataFrame, columns:
     """The rows of the changed keys, believed when the first change became known or later, with the time of that."""
     keys, by = list(columns.keys), columns.key_columns
     moments = _moments(events, since, columns)
-    known = (
-        events.alias("e").join(F.broadcast(moments.alias("m")), keys).where(F.col(SYSTEM) <= F.col(_BEGAN))
-    )
+    known = events.alias("e").join(moments.alias("m"), keys).where(F.col(SYSTEM) <= F.col(_BEGAN))
     rank = F.struct(SYSTEM, DELETE, comparable(F.col(ROW), row_type(columns)))
     winner = F.max_by(F.struct(DELETE, ROW), rank).alias("winner")
     histories = known.groupBy(*by, _MOMENT, SEQUENCE).agg(winner).select(*by, _MOMENT, SEQUENCE, "winner.*")
     runs = runs_and_deletes(histories, replace(columns, keys=(*keys, _MOMENT))).where(~F.col(DELETE))
-    now = runs.join(F.broadcast(moments), [*keys, _MOMENT]).select(
+    now = runs.join(moments, [*keys, _MOMENT]).select(
         *by, _MOMENT, _BEGAN, START_AT, END_AT, F.col(FILLED).alias(ROW)
     )
     before = affected.where(F.col(SYSTEM_START_AT) < F.col(_SINCE)).select(
@@ -156,7 +154,7 @@ def _moments(events: DataFrame, since: DataFrame, columns: ChangeColumns) -> Dat
 def _spans(rows: DataFrame, moments: DataFrame, columns: ChangeColumns) -> DataFrame:
     """Rows that are believed at moments after each other, as one row from the first to the moment after the last."""
     keys, by = list(columns.keys), columns.key_columns
-    same = [*by, START_AT, END_AT, _FORM]
+    same: list[Column | str] = [*by, START_AT, END_AT, _FORM]
     rows = rows.withColumn(_FORM, comparable(F.col(ROW), row_type(columns)))
     order = Window.partitionBy(*same).orderBy(_MOMENT)
     numbered = rows.withColumn(_ISLAND, F.col(_MOMENT) - F.row_number().over(order))
@@ -164,7 +162,7 @@ def _spans(rows: DataFrame, moments: DataFrame, columns: ChangeColumns) -> DataF
         F.min_by(_BEGAN, _MOMENT).alias(SYSTEM_START_AT), F.max(_MOMENT).alias(_LAST), F.first(ROW).alias(ROW)
     )
     following = moments.select(*by, (F.col(_MOMENT) - 1).alias(_LAST), F.col(_BEGAN).alias(SYSTEM_END_AT))
-    return spans.join(F.broadcast(following), [*keys, _LAST], "left").select(*by, ROW, *_ENDS)
+    return spans.join(following, [*keys, _LAST], "left").select(*by, ROW, *_ENDS)
 
 
 def _source(rows: DataFrame, affected: DataFrame, columns: ChangeColumns) -> DataFrame:
