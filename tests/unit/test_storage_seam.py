@@ -37,11 +37,13 @@ ALLOWED = {
 OTHERS = {
     "include/headwater/graph/pipeline_project.py": "the pipeline's own folder",
     "include/headwater/graph/pipeline_ids.py": "the folders beside the pipeline's own",
+    "include/headwater/graph/files_read.py": "files of this machine that sources read",
     "include/headwater/metrics/file_listing.py": "source files",
     "include/headwater/preflight/moved_folders.py": "source files",
     "include/headwater/commands/convert.py": "a new pipeline's folder",
     "include/headwater/contract/failure_report.py": "the standard output",
     "jobs/headwater_spark/execution/file_cleaning.py": "source files",
+    "jobs/headwater_spark/facade/noted_reads.py": "files of this machine that sources read",
     "plugins/headwater_airflow/roots.py": "the folder of pipelines",
     "plugins/headwater_airflow/driver/shipping.py": "the code that is shipped to other machines",
 }

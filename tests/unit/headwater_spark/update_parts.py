@@ -37,6 +37,8 @@ def flow(name: str = "orders", target: str | None = None, **more: Any) -> Flow:
 class _Manifest(SimpleNamespace):
     """As much of a manifest as flows need."""
 
+    rows_read = False
+
     @property
     def definition_hash(self) -> str:
         return str(self.source_hash)

@@ -28,7 +28,7 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 def view(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, now: Any = "1", force: bool = False, one: Flow | None = None,
-    time_dependent: bool = False, schema: Any = None, quality: Quality | None = None, **state: Any,
+    time_dependent: bool = False, rows_read: bool = False, schema: Any = None, quality: Quality | None = None, **state: Any,
 ) -> tuple[list[Any], Any]:  # fmt: skip
     """What a refresh of a view writes, and which technique it says it took."""
     table = dataset(kind=DatasetKind.MATERIALIZED_VIEW, schema=schema)
@@ -36,6 +36,7 @@ def view(
     context.pipeline.manifest.flows = (
         FlowEntry(name="orders", target="orders", streaming=False, time_dependent=time_dependent),
     )
+    context.pipeline.manifest.rows_read = rows_read
     rows = RecordedFrame()
     rows.schema = StructType([])  # type: ignore[attr-defined]
     evaluation = context.pipeline.evaluation
@@ -79,11 +80,11 @@ def test_a_view_whose_sources_have_not_moved(monkeypatch, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "more",
-    [{"now": "2"}, {"now": None}, {"force": True}, {"time_dependent": True}, {"completed": False}, {"sink_id": "another"},
+    [{"now": "2"}, {"now": None}, {"force": True}, {"time_dependent": True}, {"rows_read": True}, {"completed": False}, {"sink_id": "another"},
      {"definition_hash": "another"}, {"input_versions": {}}],
 )  # fmt: skip
 def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
-    """A source moved, or may have; the definition, the table or the last run is not what it was; or it was asked for."""
+    """A source moved, or may have; the definition, the table or the last run is not what it was, or may not be; or it was asked for."""
     (written,), technique = view(monkeypatch, tmp_path, **more)
     metadata = {"pipeline": "p", "flow": "orders", "update": "u1"}
     assert written.words["mode"] == "overwrite"

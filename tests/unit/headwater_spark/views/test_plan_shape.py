@@ -158,7 +158,11 @@ def test_sums_that_are_merged(kind: str, grown: Technique | None):
 @pytest.mark.parametrize(
     ("query", "types", "names"),
     [
-        (p.group(SALES, (), COUNTED), ["bigint"], "PLAN_NOT_INCREMENTALIZABLE (AGGREGATE_NOT_TOP_NODE)"),
+        (
+            p.group(SALES, (), p.named(p.aggregate("Average", 3), 90)),
+            ["double"],
+            "PLAN_NOT_INCREMENTALIZABLE (AGGREGATE_NOT_TOP_NODE)",
+        ),
         (
             p.join(p.group(SALES, (1,), p.column(1)), STORES, "FullOuter", p.above(1, 1)),
             ["int"] * 3,
