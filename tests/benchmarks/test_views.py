@@ -147,7 +147,7 @@ def choices(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: i
     for name, what in parts:
         part, change = f"choice of {name}, {what}", Changes(shop, what)
         contenders = {p: partial(shop.refreshed, f"{_named(name)}_{p}", change) for p in POLICIES}
-        bench.interleaved(part, contenders, share=0.2 / len(parts), least=1, most=3, warm=True)
+        bench.interleaved(part, contenders, share=0.2 / len(parts), least=3, most=3, warm=True)
         made.append(shop.choice(name, what, {p: best(bench.parts[part][p]) for p in POLICIES}))
         bench.report(part, made[-1])
     bench.report("choices", judged(made))
