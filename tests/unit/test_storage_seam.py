@@ -37,6 +37,7 @@ ALLOWED = {
 OTHERS = {
     "include/headwater/graph/pipeline_project.py": "the pipeline's own folder",
     "include/headwater/graph/pipeline_ids.py": "the folders beside the pipeline's own",
+    "include/headwater/graph/bundle_sources.py": "the files of a bundle",
     "include/headwater/graph/files_read.py": "files of this machine that sources read",
     "include/headwater/metrics/file_listing.py": "source files",
     "include/headwater/preflight/moved_folders.py": "source files",

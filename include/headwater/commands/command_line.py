@@ -74,7 +74,7 @@ def _init(parsed: argparse.Namespace) -> int:
 def _convert(parsed: argparse.Namespace) -> int:
     from headwater.commands.convert import convert
 
-    return convert(parsed.file, parsed.output, parsed.pipeline, as_json=parsed.as_json)
+    return convert(parsed.file, parsed.output, parsed.pipeline, as_json=parsed.as_json, target=parsed.target)
 
 
 def _run(parsed: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ Decision 0161.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import yaml
 from headwater.contract.printing import print_json
 from headwater.errors import UsageError
 from headwater.files.atomic_files import write_atomically
+from headwater.graph.bundle_sources import BundleSources, bundle_sources
 from headwater.graph.lakeflow_spec import SettingNote
-from headwater.graph.spec_file import SPEC_FILES, checked_spec, read_source
+from headwater.graph.spec_file import SPEC_FILES, check_as_written, read_source
 
 _ORDER = (
     "name",
@@ -32,13 +34,16 @@ _ORDER = (
 )
 
 
-def convert(file: str, output: str | None, pipeline: str | None, *, as_json: bool) -> int:
-    """Write ``pipeline.yml`` into a folder that has none, and say what became of each setting.
+def convert(
+    file: str, output: str | None, pipeline: str | None, *, as_json: bool, target: str | None = None
+) -> int:
+    """Write ``pipeline.yml`` into a folder that has none, and say what became of each setting; copy a bundle's sources there.
 
     Args:
         file: settings in JSON or YAML, or a bundle.
         output: the folder; None for that of the file.
         pipeline: which pipeline of a bundle; None for its only one.
+        target: whose variables of a bundle count; None for the default one.
         as_json: end with one JSON object.
 
     Raises:
@@ -48,26 +53,48 @@ def convert(file: str, output: str | None, pipeline: str | None, *, as_json: boo
     source_file = Path(file)
     if not source_file.is_file():
         raise UsageError(f"There is no file {file}.", remedy="Give the JSON or YAML file with the settings.")
-    source = read_source(source_file, pipeline)
-    checked_spec(source, source.data)
+    source = read_source(source_file, pipeline, target)
     folder = Path(output) if output is not None else source_file.parent
+    sources = None
+    if source.bundled is not None and output is not None:
+        sources = bundle_sources(source.bundled, source.path, source_file.parent)
+    if sources is not None:
+        source.data["libraries"] = sources.libraries
+    check_as_written(source)
     _refuse_taken(folder)
-    target = folder / SPEC_FILES[0]
+    copied = _to_copy(sources, folder)
+    written = folder / SPEC_FILES[0]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"{folder} can't be made a folder: {error.strerror}.", remedy="Give another with -o."
         ) from None
-    write_atomically(target, spec_text(source.data, source.notes, source_file.name))
+    for origin, copy in copied:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(origin, copy)
+    write_atomically(written, spec_text(source.data, source.notes, source_file.name))
     if as_json:
         notes = [{"setting": n.setting, "becomes": n.becomes, "sentence": n.sentence} for n in source.notes]
-        print_json({"state": "COMPLETED", "file": str(target), "notes": notes})
+        print_json({"state": "COMPLETED", "file": str(written), "notes": notes, "copied": len(copied)})
         return 0
     for note in source.notes:
         print(_one_line(str(note)))
-    print(f"Wrote {target}.")
+    if sources is not None and copied:
+        print(f"Copied {len(copied)} files of {sources.root}.")
+    print(f"Wrote {written}.")
     return 0
+
+
+def _to_copy(sources: BundleSources | None, folder: Path) -> list[tuple[Path, Path]]:
+    """The files of a bundle's pipeline and where they go; raises UsageError where one is there already."""
+    if sources is None or folder.resolve() == sources.root.resolve():
+        return []
+    pairs = [(sources.root / below, folder / below) for below in sources.files()]
+    taken = next((copy for _, copy in pairs if os.path.lexists(copy)), None)
+    if taken is not None:
+        raise UsageError(f"{taken} is there already.", where=taken, remedy="Give another folder with -o.")
+    return pairs
 
 
 def _refuse_taken(folder: Path) -> None:

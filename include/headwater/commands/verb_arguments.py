@@ -23,9 +23,17 @@ def add_convert_arguments(parser: Parser) -> None:
     """The settings, and the folder for the spec."""
     parser.add_argument("file", metavar="FILE", help="settings of a pipeline: JSON, YAML, or an asset bundle")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="the folder to write pipeline.yml into (else the file's)"
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="the folder to write pipeline.yml into, and a bundle's sources (else the file's)",
     )
     parser.add_argument("--pipeline", metavar="KEY", help="which pipeline of a bundle that has several")
+    parser.add_argument(
+        "--target",
+        metavar="NAME",
+        help="whose variables of a bundle are filled in (else the default target's)",
+    )
     parser.add_argument(
         "--json", dest="as_json", action="store_true", help="one JSON object as the last line"
     )

@@ -16,8 +16,8 @@ from headwater.suggestions import did_you_mean, nearest
 _REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^}]*)\}")
 _IDLE = {
     "bundle": "the folder is the pipeline",
-    "include": "one file is read; copy what others say about the pipeline into it",
-    "targets": "nothing is deployed; what differs from machine to machine belongs in ${env:NAME}",
+    "include": "the files that it names are read as parts of this one",
+    "targets": "the variables of one target are filled in; nothing is deployed; what differs from machine to machine belongs in ${env:NAME}",
     "variables": "their defaults are filled in where the pipeline names them",
     "workspace": "nothing is deployed",
     "permissions": "access is Airflow's matter",
@@ -27,7 +27,15 @@ _IDLE = {
     "experimental": "nothing is deployed",
     "presets": "nothing is deployed",
     "scripts": "nothing is deployed",
+    "python": "resources that Python code declares are not read",
 }
+
+
+# The key of `bundle` under which its own folder is noted.
+FOLDER = "__folder"
+# What a deployment would know: who deploys, and where the files of the bundle lie.
+_USER = ("current_user.userName", "current_user.short_name", "current_user.domain_friendly_name")
+_FILES = ("file_path", "root_path")
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class NotOnePipeline(ValueError):
 
 def is_bundle(data: Mapping[str, Any]) -> bool:
     """Whether a file is (a part of) an asset bundle."""
-    return "resources" in data
+    return "resources" in data or "bundle" in data
 
 
 def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> BundlePipeline:
@@ -66,7 +74,7 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
             raise NotOnePipeline(
                 f"Unknown key `{key}` of a bundle", (key,), did_you_mean(near, "Take it out.")
             )
-    name, settings = _named(data["resources"], chosen)
+    name, settings = _named(data.get("resources"), chosen)
     keys = ("resources", "pipelines", name)
     if not isinstance(settings, Mapping):
         raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
@@ -129,14 +137,23 @@ def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, .
     if kind == "var":
         declared = _mapping(data.get("variables")).get(name)
         value = declared.get("default") if isinstance(declared, Mapping) else declared
-    elif (kind, name) == ("bundle", "name"):
-        value = _mapping(data.get("bundle")).get("name")
+    elif kind == "bundle" and name in ("name", "target"):
+        value = _mapping(data.get("bundle")).get(name)
+    elif kind == "workspace" and name in _USER:
+        value = "${env:USER}"
+    elif kind == "workspace" and name in _FILES:
+        value = _mapping(data.get("bundle")).get(FOLDER)
     if not isinstance(value, str | int | float | bool):
         raise NotOnePipeline(
             f"`{'.'.join(keys)}`: {match[0]} has no value in this file", keys,
             f"Give the variable a `default` in `variables`, or write the value out: ${{env:{re.sub(r'[^A-Za-z0-9]+', '_', name).upper()}}} takes it from the environment.",
         )  # fmt: skip
-    return value
+    # What a variable stands for may name others; the key that names it is no longer among them.
+    return _filled(value, {**data, "variables": _without(data, name)}, keys) if kind == "var" else value
+
+
+def _without(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in _mapping(data.get("variables")).items() if key != name}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

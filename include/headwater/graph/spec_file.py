@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -19,6 +19,7 @@ from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bundle
 from headwater.graph.lakeflow_spec import SettingNote, translated
 from headwater.graph.spec_text import parse_spec, unusable
+from headwater.graph.whole_bundle import whole_bundle
 from headwater.runtime.secret_values import names_a_secret
 from headwater.suggestions import nearest
 
@@ -68,38 +69,43 @@ def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeli
 class SpecSource:
     """A spec before values are filled in: as ``pipeline.yml`` has it, whatever form the file has.
 
-    ``node``: where its keys stand. ``notes``: what became of settings of Lakeflow.
+    ``node``: where its keys stand. ``notes``: what became of settings of Lakeflow. ``bundled``: of a bundle, those settings as they are
+    written; ``path`` is then the file of the bundle in which they stand.
     """
 
     path: Path
     data: dict[str, Any]
     node: yaml.Node | None
     notes: tuple[SettingNote, ...] = ()
+    bundled: Mapping[str, Any] | None = None
 
 
-def read_source(path: Path, pipeline: str | None = None) -> SpecSource:
-    """Read a file in any of its forms; ``pipeline``: which one of a bundle. Raises InvalidSpec."""
+def read_source(path: Path, pipeline: str | None = None, target: str | None = None) -> SpecSource:
+    """Read a file in any of its forms; ``pipeline``: which one of a bundle, ``target``: of its targets. Raises InvalidSpec."""
     data, node = parse_spec(path)
     if not is_bundle(data):
-        if pipeline is not None:
+        if (asked := pipeline or target) is not None:
             raise InvalidSpec(
-                f"{path.name} is not a bundle, so it has no pipeline {pipeline!r}.",
+                f"{path.name} is not a bundle, so it has no {'pipeline' if pipeline else 'target'} {asked!r}.",
                 where=path,
                 remedy="Leave it out.",
             )
         lakeflow = is_lakeflow(data) or path.suffix.lower() == ".json"
         return _from_lakeflow(path, data, node) if lakeflow else SpecSource(path, data, node)
     try:
-        bundled = bundle_pipeline(data, pipeline)
+        bundle = whole_bundle(path, target)
+        bundled = bundle_pipeline(bundle.data, pipeline)
     except NotOnePipeline as error:
         raise InvalidSpec(
             f"{error}.", where=f"{path}:{_line(node, error.keys)}", remedy=error.remedy
         ) from None
-    inner: yaml.Node | None = node
+    inner: yaml.Node | None
+    file, inner = bundle.places.get(bundled.resource, (path, node))
     for key in bundled.keys:
         child = _child(inner, key)
         inner = child[1] if child else None
-    return _from_lakeflow(path, bundled.settings, inner, bundled.resource, bundled.notes)
+    source = _from_lakeflow(file, bundled.settings, inner, bundled.resource, bundled.notes)
+    return replace(source, bundled=bundled.settings)
 
 
 def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:
@@ -142,6 +148,12 @@ def checked_spec(source: SpecSource, data: dict[str, Any]) -> PipelineSpec:
         return PipelineSpec.model_validate(data)
     except ValidationError as error:
         raise _refused(error, source.node, source.path, PipelineSpec) from None
+
+
+def check_as_written(source: SpecSource) -> None:
+    """Check a spec whose values from the environment are not known here; raises InvalidSpec with every fault and its line."""
+    names = {name for text in _leaves(source.data) for name, usual in _ENVIRONMENT.findall(text) if not usual}
+    checked_spec(source, _substitute(source.data, dict.fromkeys(names, "x"), source.path, source.node))
 
 
 def _refused(

@@ -76,3 +76,102 @@ def test_no_text_ends_its_comment(setting: str, sentence: str):
     """Names and values from the settings stay in their comment, whatever is in them."""
     notes = [SettingNote(setting, sentence), SettingNote("x", sentence, "name")]
     assert yaml.safe_load(spec_text({"name": "a"}, notes, sentence)) == {"name": "a"}
+
+
+PARTS = {
+    "databricks.yml": """
+bundle: {name: shop}
+include: [resources/*.yml]
+variables: {catalog: {default: lake}, schema: {description: of the tables}}
+targets:
+  dev: {default: true, variables: {schema: "${workspace.current_user.short_name}"}}
+  prod: {variables: {schema: sales, catalog: main}}
+""",
+    "resources/shop.pipeline.yml": """
+resources:
+  pipelines:
+    shop:
+      name: shop-${bundle.target}
+      catalog: ${var.catalog}
+      schema: ${var.schema}
+      libraries:
+        - notebook: {path: ../src/shop/bronze/orders}
+        - glob: {include: "../src/shop/silver/**"}
+        - file: {path: "${workspace.file_path}/src/shop/gold/totals.sql"}
+""",
+    "resources/shop.job.yml": "resources: {jobs: {daily: {name: daily}}}\n",
+    "src/shop/bronze/orders.py": "1",
+    "src/shop/silver/a.sql": "2",
+    "src/shop/gold/totals.sql": "3",
+    "src/shop/conf/tables.json": "[]",
+    "src/shop/.hidden/a.py": "",
+    "src/other/b.py": "",
+}
+
+
+def parts_of_a_bundle(folder: Path, **changed: str) -> Path:
+    """A bundle in several files, as the platform's templates make one."""
+    for name, text in {**PARTS, **changed}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "databricks.yml"
+
+
+def test_a_bundle_of_several_files(tmp_path: Path, capsys):
+    """What it includes is read, the variables of a target are filled in, and the sources are copied beside the spec."""
+    file, out = parts_of_a_bundle(tmp_path / "bundle"), tmp_path / "out"
+    assert main(["convert", str(file), "-o", str(out), "--target", "prod"]) == 0
+    assert "Copied 4 files" in capsys.readouterr().out
+    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert there == {
+        "pipeline.yml",
+        "bronze/orders.py",
+        "silver/a.sql",
+        "gold/totals.sql",
+        "conf/tables.json",
+    }
+    spec = read_spec(out / "pipeline.yml", {})
+    assert (spec.name, spec.catalog, spec.schema) == ("shop-prod", "main", "sales")
+    written = yaml.safe_load((out / "pipeline.yml").read_text())
+    assert written["libraries"] == [
+        {"notebook": {"path": "bronze/orders.py"}}, {"glob": {"include": "silver/**"}}, {"file": {"path": "gold/totals.sql"}},
+    ]  # fmt: skip
+    assert main(["convert", str(file), "-o", str(tmp_path / "dev")]) == 0
+    assert read_spec(tmp_path / "dev" / "pipeline.yml", {"USER": "me"}).schema == "me"
+
+
+def test_files_that_are_there_stay(tmp_path: Path, capsys):
+    """Where a source would go, another file is: nothing is written."""
+    file, out = parts_of_a_bundle(tmp_path / "bundle"), tmp_path / "out"
+    (out / "bronze").mkdir(parents=True)
+    (out / "bronze" / "orders.py").write_text("mine")
+    assert main(["convert", str(file), "-o", str(out)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert [path.read_text() for path in out.rglob("*") if path.is_file()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "options", "says"),
+    [
+        ("databricks.yml", "resources/*.yml", "../*.yml", (), "below the bundle's own folder"),
+        ("databricks.yml", "include", "inclde", (), "Unknown key `inclde`"),
+        ("databricks.yml", "prod", "prod", ("--target", "prd"), "Did you mean 'prod'?"),
+        (
+            "resources/shop.pipeline.yml",
+            "catalog: ${var.catalog}",
+            "catalog: ${var.catalg}",
+            (),
+            "has no value",
+        ),
+        ("resources/shop.pipeline.yml", "catalog:", "catalgo:", (), "shop.pipeline.yml:6"),
+    ],
+)
+def test_bundles_that_can_not_be_converted(
+    tmp_path: Path, capsys, name: str, old: str, new: str, options: tuple[str, ...], says: str
+):
+    """The fault has its file and line, or the nearest name; nothing is written."""
+    file = parts_of_a_bundle(tmp_path / "bundle", **{name: PARTS[name].replace(old, new)})
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), *options]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
