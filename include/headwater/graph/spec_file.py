@@ -84,9 +84,9 @@ def read_source(path: Path, pipeline: str | None = None, target: str | None = No
     """Read a file in any of its forms; ``pipeline``: which one of a bundle, ``target``: of its targets. Raises InvalidSpec."""
     data, node = parse_spec(path)
     if not is_bundle(data):
-        if (asked := pipeline or target) is not None:
+        if (chosen := pipeline or target) is not None:
             raise InvalidSpec(
-                f"{path.name} is not a bundle, so it has no {'pipeline' if pipeline else 'target'} {asked!r}.",
+                f"{path.name} is not a bundle, so it has no {'pipeline' if pipeline else 'target'} {chosen!r}.",
                 where=path,
                 remedy="Leave it out.",
             )
