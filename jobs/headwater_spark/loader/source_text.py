@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from headwater.errors import SourceFileFailed
 from headwater.sql_sources.cells import cells_of_sql, sql_cells_of_python
@@ -113,10 +114,7 @@ def _without_magics(path: Path, text: str) -> str:
 
 
 def _notebook_cells(path: Path, text: str, runs: _Runs) -> list[SourceText]:
-    try:
-        cells = json.loads(text)["cells"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise SourceFileFailed(f"{path.name} is not a notebook: {error}.", where=path) from None
+    cells, usual = _parsed_notebook(path, text)
     units = []
     for number, cell in enumerate(cells, start=1):
         if cell.get("cell_type") != "code":
@@ -127,7 +125,7 @@ def _notebook_cells(path: Path, text: str, runs: _Runs) -> list[SourceText]:
         first = next((line.strip() for line in lines if line.strip()), "")
         command = _KIND.match(first)
         if command is not None and (
-            first.startswith("%%") or command[1] in {"md", "html", *_OTHER_LANGUAGES}
+            first.startswith("%%") or command[1] in {"md", "html", "python", *_OTHER_LANGUAGES}
         ):
             if command[1] not in _HARMLESS_MAGICS:
                 _refuse_magic(command[1], label)
@@ -135,10 +133,33 @@ def _notebook_cells(path: Path, text: str, runs: _Runs) -> list[SourceText]:
                 units.append(SourceText(path, label, _without_first_word(lines), "sql"))
             if command[1] not in ("python", "time", "timeit"):
                 continue
+        elif usual == "sql" and command is None:
+            if first:
+                units.append(SourceText(path, label, "\n".join(lines) + "\n", "sql"))
+            continue
         # A line of the notebook's own commands becomes nothing, and the lines after it keep their numbers.
         without_commands = [_without_command(line, label) for line in lines]
         units += runs.units(label, "\n".join(without_commands) + "\n")
     return units
+
+
+def _parsed_notebook(path: Path, text: str) -> tuple[list[Any], str]:
+    """The cells of a notebook, and what those without a magic are written in."""
+    try:
+        notebook = json.loads(text)
+        cells, usual = notebook["cells"], _language(notebook)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise SourceFileFailed(f"{path.name} is not a notebook: {error}.", where=path) from None
+    if usual not in ("python", "sql"):
+        _refuse_magic(usual, str(path))
+    return cells, usual
+
+
+def _language(notebook: Any) -> str:
+    metadata = notebook.get("metadata") or {}
+    places = ("application/vnd.databricks.v1+notebook", "language"), ("language_info", "name")
+    languages = [(metadata.get(place) or {}).get(key) for place, key in places]
+    return next((str(one).lower() for one in languages if one), "python")
 
 
 def _without_first_word(lines: list[str]) -> str:

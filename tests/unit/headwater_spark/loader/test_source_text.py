@@ -19,6 +19,35 @@ def notebook(folder: Path, *cells: str | list[str], kind: str = "code") -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [{"application/vnd.databricks.v1+notebook": {"language": "sql"}}, {"language_info": {"name": "SQL"}}],
+)
+def test_a_notebook_in_sql(tmp_path: Path, metadata: dict[str, dict[str, str]]):
+    """Its cells are SQL without a magic; those of Python say so, and a run notebook is Python as it says itself."""
+    other = tmp_path / "setup.py"
+    other.write_text("# Databricks notebook source\ny = 2\n")
+    cells = ["A", "", "%python\nx = 1", "%md text", "%run ./setup"]
+    path = tmp_path / "nb.ipynb"
+    path.write_text(
+        json.dumps({"metadata": metadata, "cells": [{"cell_type": "code", "source": cell} for cell in cells]})
+    )
+    units = [(unit.language, unit.text.strip()) for unit in read_sources(path)]
+    assert units == [
+        ("sql", "A"),
+        ("python", "pass\nx = 1"),
+        ("python", "# Databricks notebook source\ny = 2"),
+    ]
+
+
+def test_a_notebook_in_another_language(tmp_path: Path):
+    """Scala is refused as a cell of it is."""
+    path = tmp_path / "nb.ipynb"
+    path.write_text(json.dumps({"metadata": {"language_info": {"name": "scala"}}, "cells": []}))
+    with pytest.raises(SourceFileFailed, match="%scala"):
+        read_sources(path)
+
+
 def test_a_plain_file_is_one_unit(tmp_path: Path):
     """A .py file is taken as it is, and errors call it by its path."""
     path = tmp_path / "a.py"
