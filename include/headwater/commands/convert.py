@@ -82,6 +82,10 @@ def convert(
         print(_one_line(str(note)))
     if sources is not None and copied:
         print(f"Copied {len(copied)} files of {sources.root}.")
+    elif source.bundled is not None and output is not None and sources is None:
+        print(
+            f"No sources were copied: not all are files below {source_file.parent}. Copy them, and correct `libraries`."
+        )
     print(f"Wrote {written}.")
     return 0
 

@@ -141,6 +141,16 @@ def test_a_bundle_of_several_files(tmp_path: Path, capsys):
     assert read_spec(tmp_path / "dev" / "pipeline.yml", {"USER": "me"}).schema == "me"
 
 
+def test_sources_that_lie_elsewhere(tmp_path: Path, capsys):
+    """What is not below the bundle's folder is not copied, and that is said."""
+    text = PARTS["resources/shop.pipeline.yml"].replace("../src/shop/bronze/orders", "../../orders.py")
+    (tmp_path / "orders.py").write_text("1")
+    file = parts_of_a_bundle(tmp_path / "bundle", **{"resources/shop.pipeline.yml": text})
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), "--target", "prod"]) == 0
+    assert "No sources were copied" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["pipeline.yml"]
+
+
 def test_files_that_are_there_stay(tmp_path: Path, capsys):
     """Where a source would go, another file is: nothing is written."""
     file, out = parts_of_a_bundle(tmp_path / "bundle"), tmp_path / "out"
