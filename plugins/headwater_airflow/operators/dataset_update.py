@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from airflow.triggers.base import StartTriggerArgs
 
 from headwater.errors import HeadwaterError
+from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.assets import announce, update_quality
 from headwater_airflow.following.dataset_progress import DatasetProgress
 from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
@@ -85,10 +86,14 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
     ) -> Verdict | None:
         try:
             progress = DatasetProgress.open(self.pipeline, self.dataset, dag_id, run_id, since)
+            verdict = progress.look(outcome)
+            news = list(progress.news())
         except HeadwaterError as error:
-            raise AirflowFailException(str(error)) from error
-        verdict = progress.look(outcome)
-        for line in progress.news():
+            if not error.transient:
+                raise AirflowFailException(str(error)) from error
+            self.log.warning(str(error))
+            return None
+        for line in news:
             self.log.info(line)
         return verdict
 
@@ -99,9 +104,14 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
             raise AirflowSkipException(verdict.message)
         self.log.info(verdict.message)
         project = pipeline_project(self.pipeline)
-        more = {
-            "rules": update_quality(project, self.dataset, verdict.update_id),
-            "spec_hash": project.source_hash(),
-        }
+        more = {"rules": self._rules(project, verdict), "spec_hash": project.source_hash()}
         announce(self, context, verdict, **more)
         return {**verdict.asset_extra(), **more}
+
+    def _rules(self, project: PipelineProject, verdict: Verdict) -> dict[str, dict[str, int]]:
+        """What the expectations found; the event that wakes others goes out without where the log can't be read now."""
+        try:
+            return update_quality(project, self.dataset, verdict.update_id)
+        except HeadwaterError as error:
+            self.log.warning("The event does not say what the expectations found: %s", error)
+            return {}
