@@ -246,7 +246,8 @@ class PipelineProject:
     def _code_files(self) -> list[Path]:
         """Every file that sources could import, or run with %run."""
         files = (path for pattern in ("*.py", "*.ipynb") for path in self.folder.rglob(pattern))
-        modules = {path for path in files if not self._aside(path)}
+        # Neither a folder of such a name nor a link to nowhere can be imported.
+        modules = {path for path in files if not self._aside(path) and path.is_file()}
         return sorted(modules | set(self.source_files()))
 
     def _aside(self, path: Path) -> bool:

@@ -191,3 +191,11 @@ def test_sources_in_sql(folder: Path, library: str, expected: list[str]):
     assert opened(folder).source_hash() == before
     (folder / "src/deep/x.sql").write_text("another")
     assert opened(folder).source_hash() != before
+
+
+def test_what_cant_be_imported_is_no_source(folder: Path):
+    """A folder that is named like a module and a link to nowhere are left out: no update and no DAG fails for them."""
+    before = opened(folder).source_hash()
+    (folder / "old.py").mkdir()
+    (folder / "gone.py").symlink_to(folder / "nowhere.py")
+    assert opened(folder).source_hash() == before
