@@ -332,6 +332,13 @@ def test_where_tasks_run_one_by_one_the_operator_steps_back(log, update):
         operator().execute(context("dag_test"))
 
 
+def test_a_table_alone_has_nothing_to_follow(log, update, monkeypatch):
+    """`airflow tasks test` runs no update beside it: it would wait for ever."""
+    monkeypatch.setenv("AIRFLOW_TEST_MODE", "True")
+    with pytest.raises(AirflowFailException, match="airflow dags test"):
+        operator().execute(context())
+
+
 def test_a_resumed_task_concludes_with_what_the_trigger_found(log, update):
     """The event is enough: no log is read again."""
     log.completed("silver", rows=3, version=2)

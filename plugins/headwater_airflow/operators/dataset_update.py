@@ -5,6 +5,7 @@ Decision 0013.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,12 @@ from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, upda
 
 # ``DAG.test`` runs tasks one after the other and leaves this name: a task that waits there waits forever.
 _ONE_AFTER_THE_OTHER = "dag_test"
+# ``airflow tasks test`` sets it, and runs nothing else of the DAG.
+_ALONE = "AIRFLOW_TEST_MODE"
+_NOTHING_TO_FOLLOW = (
+    "The task of a table follows the task `update` of its run, and there is none under `airflow tasks test`. "
+    "Test `update`, or the whole DAG: `airflow dags test`."
+)
 
 
 class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
@@ -65,6 +72,8 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         if run.triggering_user_name == _ONE_AFTER_THE_OTHER:
             time.sleep(0.5)
             raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=1))
+        if os.environ.get(_ALONE) == "True":
+            raise AirflowFailException(_NOTHING_TO_FOLLOW)
         since = run.start_date.isoformat() if run.start_date else None
         trigger = DatasetUpdateTrigger(
             self.pipeline, self.dataset, instance.dag_id, instance.run_id, since=since
