@@ -103,7 +103,9 @@ def require_pipeline_root(environment: Mapping[str, str] = os.environ) -> None:
 
 def _has_spec(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir() and any(os.path.exists(f"{entry.path}/{name}") for name in SPEC_FILES)  # noqa: PTH110 - many pipelines
+        if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - many pipelines
+            return True  # a mount that was lost takes a pipeline away: that is said, too
+        return entry.is_dir() and any(os.path.lexists(f"{entry.path}/{name}") for name in SPEC_FILES)
     except OSError:
         return True  # opening it says why it can't be read
 

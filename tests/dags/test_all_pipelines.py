@@ -65,6 +65,8 @@ WRONG = {
     "no_module": "name: no_module\nairflow: {notifiers: [{notifier: nowhere.Notifier}]}",
     "no_notifier": "name: no_notifier\nairflow: {notifiers: [{notifier: os.system, arguments: {command: 'touch x'}}]}",
     "bad_argument": "name: bad_argument\nairflow: {notifiers: [{notifier: headwater_airflow.notifications.webhook.WebhookNotifier, arguments: {nonsense: 1}}]}",
+    "long_delay": "name: long_delay\nairflow: {retry_delay: 9999999 days}",
+    "long_timeout": "name: long_timeout\nairflow: {timeout: 9999999 days}",
     "secret": "name: secret\nairflow: {notifiers: [{notifier: a.B, arguments: {password: hunter2x}}]}",
     "twin": "name: twins",
     "twin_too": "name: twins",
@@ -115,6 +117,19 @@ def test_a_folder_whose_name_cant_be_a_pipelines_is_an_error(parse, pipelines, r
     assert "can't name a pipeline" in bag.import_errors["pipelines.py (my shop)"]
     assert sorted(bag.dags) == sorted(f"good{suffix}" for suffix in SUFFIXES)
     str(bag.import_errors).encode()
+
+
+def test_a_link_to_a_place_that_is_gone_is_an_error(parse, pipelines, roots):
+    """A lost mount, a file of settings that was not mounted: its DAGs would be gone without a word."""
+    pipelines("good")
+    root = roots / "pipelines"
+    (root / "elsewhere").symlink_to(roots / "lost")
+    (root / "unset").mkdir()
+    (root / "unset" / "pipeline.yml").symlink_to("..data/pipeline.yml")
+    bag = parse()
+    assert sorted(bag.import_errors) == ["pipelines.py (elsewhere)", "pipelines.py (unset)"]
+    assert {"PIPELINE_NOT_FOUND" in error for error in bag.import_errors.values()} == {True}
+    assert sorted(bag.dags) == sorted(f"good{suffix}" for suffix in SUFFIXES)
 
 
 def test_a_folder_of_pipelines_that_is_not_there_is_an_error_of_the_file(

@@ -238,9 +238,9 @@ class PipelineProject:
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(b"[]")  # once the parameters of the run: manifests that are committed keep their hash
         for path in self._code_files():
-            digest.update(
-                path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
-            )
+            # A name that is no UTF-8 has its bytes.
+            name = os.fsencode(path.relative_to(self.folder).as_posix())
+            digest.update(name + b"\0" + path.read_bytes() + b"\0")
         return "sha256:" + digest.hexdigest()
 
     def _code_files(self) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,10 @@ def test_what_cant_be_imported_is_no_source(folder: Path):
     (folder / "old.py").mkdir()
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     assert opened(folder).source_hash() == before
+
+
+def test_a_name_that_is_no_utf_8_has_a_hash(folder: Path):
+    """As files of an old archive have it."""
+    before = opened(folder).source_hash()
+    (folder / os.fsdecode(b"caf\xe9.py")).write_text("x = 1")
+    assert opened(folder).source_hash() != before
