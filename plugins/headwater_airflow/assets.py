@@ -9,7 +9,7 @@ from airflow.sdk import Asset, BaseOperator
 from headwater.event_log.quality import fold_quality
 from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.entities import DatasetTask, read_pipeline
+from headwater_airflow.entities import DatasetTask, known_tables, read_pipeline
 from headwater_airflow.following.dataset_verdict import Ending, Verdict
 from headwater_airflow.roots import pipeline_project
 
@@ -26,16 +26,18 @@ def dataset_asset(pipeline_id: str, task: DatasetTask) -> Asset:
 def table_asset(pipeline: str, dataset: str) -> Asset:
     """The asset to schedule a DAG on: ``DAG(schedule=[table_asset("orders", "daily_revenue")])``.
 
+    Also by a manifest that is older than the sources: the DAG of others must not go because a source was edited.
+
     Raises:
         KeyError: if the pipeline's manifest has no such stored dataset.
 
     """
-    pipeline_task = read_pipeline(pipeline, pipeline_project(pipeline))
-    for task in pipeline_task.datasets:
-        if task.dataset == dataset and task.is_table:
-            return dataset_asset(pipeline_task.pipeline_id, task)
-    tables = ", ".join(task.dataset for task in pipeline_task.datasets if task.is_table)
-    raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {tables or pipeline_task.without_graph}")
+    project = pipeline_project(pipeline)
+    tables = {task.dataset: task for task in known_tables(project) if task.is_table}
+    if dataset in tables:
+        return dataset_asset(project.pipeline_id, tables[dataset])
+    known = ", ".join(tables) or read_pipeline(pipeline, project).without_graph
+    raise KeyError(f"{pipeline} has no table {dataset!r}; it has: {known}")
 
 
 def update_quality(project: PipelineProject, dataset: str, update_id: str) -> dict[str, dict[str, int]]:

@@ -24,7 +24,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from headwater.change_feed.change_filter import ChangeFilter
 from headwater.change_feed.change_range import ChangeRange
-from headwater.change_feed.consumer import SNAPSHOT, ChangeConsumer, Start
+from headwater.change_feed.consumer import LATEST, SNAPSHOT, ChangeConsumer, Start
 from headwater.change_feed.reading import arrow_table, spark_read
 from headwater.definitions.names import is_file_name
 from headwater.errors import HeadwaterError, UsageError
@@ -111,6 +111,11 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
             raise UsageError(f"{python_callable.__name__} needs a parameter named `changes`.")
         if form not in _FORMS:
             raise UsageError(f"There is no form {form!r}.", remedy=f"Forms: {', '.join(_FORMS)}.")
+        if start not in (SNAPSHOT, LATEST) and (isinstance(start, str | bool) or start < 0):
+            raise UsageError(
+                f"A reader can't start at {start!r}.",
+                remedy=f"Give {SNAPSHOT!r}, {LATEST!r} or a version of the table.",
+            )
         if reader is not None and not is_file_name(reader):
             raise UsageError(f"{reader!r} can't name a reader.")
         table_name(table)

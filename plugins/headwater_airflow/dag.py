@@ -28,7 +28,7 @@ from headwater_airflow.entities import PipelineTask, read_pipeline
 from headwater_airflow.forms.backfill_form import backfill_params
 from headwater_airflow.forms.parameter_form import parameter_fields, parameters_field
 from headwater_airflow.forms.repair_form import repair_params
-from headwater_airflow.forms.selection import flow_params, maintenance_params, selection_params
+from headwater_airflow.forms.selection import flow_params, maintenance_params, selection_params, table_params
 from headwater_airflow.notifications.from_spec import notifiers_on
 from headwater_airflow.notifications.run_callback import RunCallback
 from headwater_airflow.rendering import (
@@ -50,7 +50,10 @@ class _DagOfPipeline(DAG):  # type: ignore[misc]  # Airflow's types are not foll
         self, task: PipelineTask, suffix: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> Iterator[None]:
         """Set the DAG up (common settings first, then those of this kind, then its author's); its tasks are made in the block."""
-        arguments = {**common_settings(task), **defaults, **settings}
+        common = common_settings(task)
+        arguments = {**common, **defaults, **settings}
+        # One that is given for all tasks must not take the queue of the spec away.
+        arguments["default_args"] = {**common["default_args"], **(settings.get("default_args") or {})}
         form = arguments.pop("params", None)
         DAG.__init__(self, f"{task.dag_id}{suffix}", **arguments)
         self.fileloc = _author()
@@ -91,10 +94,13 @@ class PipelineDag(_DagOfPipeline):
         offered = [dataset.dataset for dataset in task.datasets]
         stored = {dataset.dataset for dataset in task.datasets}
         flows = [flow.name for flow in task.manifest.flows if flow.target in stored] if task.manifest else []
-        # With a submit for each table, no task runs an update of which another could take up what failed.
-        of_the_whole = {} if task.airflow.tasks == "per_table" else flow_params(flows)
-        # A continuous update takes the whole pipeline as it stands.
-        selecting = {} if task.continuous else {**selection_params(offered), **of_the_whole}
+        selecting = {**selection_params(offered), **flow_params(flows)}
+        if task.airflow.tasks == "per_table" and task.datasets:
+            # With a submit for each table, no task runs an update of which another could take up what failed.
+            selecting = table_params(offered)
+        if task.continuous:
+            # A continuous update takes the whole pipeline as it stands.
+            selecting = {}
         defaults = {
             "description": pipeline_description(task),
             "doc_md": pipeline_doc(task),
@@ -220,7 +226,7 @@ class PipelineBackfillDag(_DagOfPipeline):
         offered = [dataset.dataset for dataset in task.datasets if dataset.is_table]
         defaults = {
             "description": f"Fills ranges of the tables of the pipeline {task.name} from their definitions.",
-            "doc_md": backfill_doc(task, interval),
+            "doc_md": backfill_doc(task, interval, scheduled=scheduled),
             "schedule": CronDataIntervalTimetable(interval, timezone="UTC") if interval else None,
             "params": {**backfill_params(offered, tables, column), **parameters_field(task.parameters)},
             **run_callbacks(task),

@@ -88,11 +88,12 @@ def maintenance_doc(task: PipelineTask) -> str:
     )
 
 
-def backfill_doc(task: PipelineTask, interval: str | None) -> str:
-    """Return the backfill DAG's documentation: what its form and Airflow's own backfill do."""
+def backfill_doc(task: PipelineTask, interval: str | None, *, scheduled: bool) -> str:
+    """Return the backfill DAG's documentation: what its form, Airflow's own backfill and its schedule do."""
+    by_schedule = "Each interval is filled when it is over." if scheduled else "Scheduled runs do nothing."
     dates = (
         f"*Backfill* (beside *Trigger*) makes a run for each interval of `{interval}` in a span of dates: where the form names no "
-        "range, the interval is the range. Scheduled runs do nothing."
+        f"range, the interval is the range. {by_schedule}"
         if interval
         else "It has no schedule, so Airflow's own *Backfill* is not offered: give the DAG an `interval`."
     )

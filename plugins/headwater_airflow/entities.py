@@ -82,6 +82,12 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
     )
 
 
+def known_tables(project: PipelineProject) -> tuple[DatasetTask, ...]:
+    """The tables and sinks of the committed manifest, also where it is older than the sources."""
+    manifest = _last_manifest(project)
+    return _dataset_tasks(manifest) if manifest else ()
+
+
 def _last_manifest(project: PipelineProject) -> Manifest | None:
     """The manifest even where it is older than the sources: a schedule must not go because a source was edited."""
     try:
@@ -95,9 +101,15 @@ def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | N
     try:
         manifest = read_manifest(project.folder / FILE_NAME)
         if manifest is None:
-            return None, f"There is no {FILE_NAME} beside pipeline.yml, so the tables are not known. {remedy}"
+            return (
+                None,
+                f"There is no {FILE_NAME} beside pipeline.yml, so the tables are not known, and no DAG that waits for one is woken. {remedy}",
+            )
         if not manifest.fits(project):
-            return None, f"{FILE_NAME} is older than the sources, so the tables may be others. {remedy}"
+            return (
+                None,
+                f"{FILE_NAME} is older than the sources, so the tables may be others, and no DAG that waits for one is woken. {remedy}",
+            )
     except (HeadwaterError, OSError) as error:
         return None, f"{FILE_NAME} can't be used: {getattr(error, 'what', error)} {remedy}"
     return manifest, None

@@ -86,7 +86,8 @@ def pipeline_dags(environment: Mapping[str, str] = os.environ) -> dict[str, DAG]
         else:
             dags |= made
             makers |= dict.fromkeys(made, folder)
-    if wanted is None:
+    if wanted not in dags:
+        # Also in the process of a task: it ends for want of its DAG, and its log has to say why that is.
         record_import_errors(errors)
     # Behind a sign that no name of a module has: a pipeline may be called like one of them.
     return {f"dag:{dag_id}": dag for dag_id, dag in dags.items()}

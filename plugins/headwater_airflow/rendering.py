@@ -53,6 +53,8 @@ def render(task: PipelineTask) -> list[BaseOperator]:
         task_display_name="update",
         pipeline=task.pipeline,
         doc_md="Runs the update in one Spark application. The other tasks follow it, one for each table.",
+        # The DAG's own bound does not hold for runs of Airflow's backfill: each would start Spark to wait for the others.
+        max_active_tis_per_dag=1,
         **_submit_settings(task, task.airflow.priority_weight + 1),
     )
     return [update, *_watchers(task)]

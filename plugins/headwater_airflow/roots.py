@@ -76,12 +76,17 @@ def pipeline_project(
 
 
 def pipeline_folders(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the folders below HEADWATER_PIPELINES that have a spec, sorted; empty where there is no such root."""
+    """The names of the folders below HEADWATER_PIPELINES that have a spec, sorted; empty where there is no such root.
+
+    Also of those whose name can't be a pipeline's: opening one says so. One with a dot was put aside (orders.old, .git).
+    """
     try:
         entries = list(os.scandir(pipeline_root(environment)))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(entry.name for entry in entries if is_folder_name(entry.name) and _has_spec(entry))
+    named = [entry for entry in entries if "." not in entry.name and _has_spec(entry)]
+    # A name that is no UTF-8 could be shown nowhere.
+    return sorted(entry.name.encode("utf-8", "backslashreplace").decode() for entry in named)
 
 
 def require_pipeline_root(environment: Mapping[str, str] = os.environ) -> None:
@@ -98,7 +103,9 @@ def require_pipeline_root(environment: Mapping[str, str] = os.environ) -> None:
 
 def _has_spec(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir() and any(os.path.exists(f"{entry.path}/{name}") for name in SPEC_FILES)  # noqa: PTH110 - many pipelines
+        if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - many pipelines
+            return True  # a mount that was lost takes a pipeline away: that is said, too
+        return entry.is_dir() and any(os.path.lexists(f"{entry.path}/{name}") for name in SPEC_FILES)
     except OSError:
         return True  # opening it says why it can't be read
 

@@ -102,7 +102,13 @@ def _connection(name: str) -> Any:
 
 
 def _extra(name: str, connection: Any) -> Mapping[str, Any]:
-    extra = connection.extra_dejson or {}
+    said = connection.extra_dejson or {}
+    if not isinstance(said, Mapping):
+        raise _refused(
+            f"The connection {name!r} has an extra that is no JSON object.", 'Write {"region_name": "..."}.'
+        )
+    # Airflow's form leaves a null where a field was cleared.
+    extra = {key: value for key, value in said.items() if value is not None}
     unknown = sorted(set(extra) - set(_EXTRA))
     if unknown:
         raise _refused(
@@ -111,7 +117,7 @@ def _extra(name: str, connection: Any) -> Mapping[str, Any]:
         )
     if any(not isinstance(extra.get(key, ""), str) for key in _EXTRA[:-1]):
         raise _refused(f"The connection {name!r} has something else than text in its extra.", "Write texts.")
-    return dict(extra)
+    return extra
 
 
 def _endpoint(extra: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -64,6 +65,8 @@ WRONG = {
     "no_module": "name: no_module\nairflow: {notifiers: [{notifier: nowhere.Notifier}]}",
     "no_notifier": "name: no_notifier\nairflow: {notifiers: [{notifier: os.system, arguments: {command: 'touch x'}}]}",
     "bad_argument": "name: bad_argument\nairflow: {notifiers: [{notifier: headwater_airflow.notifications.webhook.WebhookNotifier, arguments: {nonsense: 1}}]}",
+    "long_delay": "name: long_delay\nairflow: {retry_delay: 9999999 days}",
+    "long_timeout": "name: long_timeout\nairflow: {timeout: 9999999 days}",
     "secret": "name: secret\nairflow: {notifiers: [{notifier: a.B, arguments: {password: hunter2x}}]}",
     "twin": "name: twins",
     "twin_too": "name: twins",
@@ -95,6 +98,38 @@ def test_each_wrong_pipeline_is_an_import_error_of_its_own(parse, pipelines):
     again = parse()
     assert "no_cron_repair" in again.dags
     assert "pipelines.py (no_cron)" not in again.import_errors
+
+
+def test_a_folder_whose_name_cant_be_a_pipelines_is_an_error(parse, pipelines, roots):
+    """Else it would have no DAG without a word; a name with a dot puts a pipeline aside, and a folder without a spec is none."""
+    pipelines("good")
+    root = roots / "pipelines"
+    for name in ("my shop", "größe", "-x", "orders.old", ".hidden"):
+        (root / name).mkdir()
+        (root / name / "pipeline.yml").write_text("name: other\n")
+    undecodable = root / os.fsdecode(b"caf\xe9")
+    undecodable.mkdir()
+    (undecodable / "pipeline.yml").write_text("name: other\n")
+    (root / "no spec").mkdir()
+    bag = parse()
+    named = ("-x", "caf\\udce9", "größe", "my shop")
+    assert sorted(bag.import_errors) == sorted(f"pipelines.py ({name})" for name in named)
+    assert "can't name a pipeline" in bag.import_errors["pipelines.py (my shop)"]
+    assert sorted(bag.dags) == sorted(f"good{suffix}" for suffix in SUFFIXES)
+    str(bag.import_errors).encode()
+
+
+def test_a_link_to_a_place_that_is_gone_is_an_error(parse, pipelines, roots):
+    """A lost mount, a file of settings that was not mounted: its DAGs would be gone without a word."""
+    pipelines("good")
+    root = roots / "pipelines"
+    (root / "elsewhere").symlink_to(roots / "lost")
+    (root / "unset").mkdir()
+    (root / "unset" / "pipeline.yml").symlink_to("..data/pipeline.yml")
+    bag = parse()
+    assert sorted(bag.import_errors) == ["pipelines.py (elsewhere)", "pipelines.py (unset)"]
+    assert {"PIPELINE_NOT_FOUND" in error for error in bag.import_errors.values()} == {True}
+    assert sorted(bag.dags) == sorted(f"good{suffix}" for suffix in SUFFIXES)
 
 
 def test_a_folder_of_pipelines_that_is_not_there_is_an_error_of_the_file(
@@ -186,6 +221,18 @@ def test_a_task_makes_only_the_dag_that_it_needs(parse, pipelines, monkeypatch):
         monkeypatch.setenv(_AIRFLOW_PARSING_CONTEXT_DAG_ID, dag_id)
         assert list(parse().dags) == [dag_id]
         assert read == [folder]
+
+
+def test_a_task_without_its_dag_says_why(parse, pipelines, monkeypatch, caplog):
+    """Its pipeline was broken since it was scheduled: Airflow says only that there is no DAG. What is wrong with others is not its trouble."""
+    pipelines("a", spec="name: a\nschedul: x\n")
+    pipelines("b", spec="name: b\ndescription: it reads c\nschedul: x\n")
+    pipelines("c")
+    for dag_id, said in (("a", True), ("c", False)):
+        caplog.clear()
+        monkeypatch.setenv(_AIRFLOW_PARSING_CONTEXT_DAG_ID, dag_id)
+        assert (dag_id in parse().dags) is not said
+        assert ("schedul" in caplog.text) is said
 
 
 def test_the_form_is_the_dags_and_no_task_has_a_copy(parse, pipelines):

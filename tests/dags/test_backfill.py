@@ -83,9 +83,17 @@ def test_a_backfill_of_airflow_fills_its_interval(run):
     assert str(parsed.chosen) == "at from 2026-01-05 00:00:00Z to before 2026-01-06 00:00:00Z"
     with pytest.raises(AirflowSkipException):
         run(kind="scheduled", interval=DAY)
-    assert (
-        parse_backfill_arguments(run(kind="scheduled", interval=DAY, scheduled=True)).chosen == parsed.chosen
-    )
+    by_schedule = parse_backfill_arguments(run(kind="scheduled", interval=DAY, scheduled=True))
+    assert (by_schedule.chosen, by_schedule.dry_run) == (parsed.chosen, False)
+    assert parse_backfill_arguments(run(kind="backfill", interval=DAY)).dry_run
+
+
+@pytest.mark.parametrize("kind", ["manual", "operator_triggered"])
+def test_a_run_that_somebody_triggers_names_its_range(run, kind):
+    """Airflow gives it an interval, too, where it has a logical date: the last one that is over. Nobody has asked to fill that."""
+    with pytest.raises(AirflowFailException, match="The range has no ends"):
+        run(kind=kind, interval=DAY, dry_run=False)
+    assert not run.calls.exists()
 
 
 @pytest.mark.parametrize(

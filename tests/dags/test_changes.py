@@ -182,7 +182,12 @@ def test_two_runs_at_once_are_refused_in_a_way_that_a_retry_helps(commit, monkey
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"form": "pandas"}, "no form"), ({"reader": "../x"}, "can't name a reader")],
+    [
+        ({"form": "pandas"}, "no form"),
+        ({"reader": "../x"}, "can't name a reader"),
+        ({"start": "newest"}, "can't start at 'newest'"),
+        ({"start": -1}, "can't start at -1"),
+    ],
 )
 def test_arguments_without_meaning_are_refused(settings, message):
     """When the DAG is parsed."""

@@ -16,6 +16,7 @@ from headwater_airflow.arrivals import PipelineDataAsset
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.triggers import watching
 from headwater_airflow.triggers.data_arrival import DataArrivalTrigger
+from headwater_airflow.triggers.threads import THREADS
 
 STORED = AdvanceOutcome(acked=1, failed=0)
 MANY = 200
@@ -123,7 +124,7 @@ def test_looks_that_block_hold_up_nothing_but_themselves(roots, monkeypatch):
             for n in range(MANY)
         ]
         count = 0
-        while len(inside) < watching._THREADS or count < 20:
+        while len(inside) < THREADS or count < 20:
             await asyncio.sleep(0.01)
             count += 1
         await asyncio.sleep(0.2)
@@ -134,7 +135,7 @@ def test_looks_that_block_hold_up_nothing_but_themselves(roots, monkeypatch):
         await asyncio.gather(*tasks, return_exceptions=True)
         return busy
 
-    assert asyncio.run(asyncio.wait_for(beats(), 60)) == watching._THREADS
+    assert asyncio.run(asyncio.wait_for(beats(), 60)) == THREADS
     assert all(name.startswith("headwater-watch") for name in inside)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from tests.dags.pipeline_folder import UpdateLog
 
 from headwater.errors import ExpectationViolated, FlowInterrupted
 from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.storage.conditions import StoreUnreachable
 from headwater_airflow.dag import PipelineDag
 from headwater_airflow.following import update_watch
 from headwater_airflow.following.dataset_verdict import UpdateOutcome
@@ -149,6 +151,47 @@ def test_the_trigger_ends_with_an_update_that_died_in_silence(log, update):
     event = first_event()
     assert event.payload["ending"] == "failed"
     assert "see the log of its task" in event.payload["message"]
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        "headwater_airflow.following.dataset_progress.request_results",
+        "headwater_airflow.triggers.dataset_update.log_version",
+        "headwater_airflow.triggers.dataset_update.update_outcome",
+    ],
+)
+def test_what_is_away_for_a_moment_makes_no_task_red(log, update, monkeypatch, away):
+    """The event log or Airflow's API does not answer once: the update goes on, and so do those who follow it."""
+    log.completed("silver", rows=3, version=9)
+    module, _, name = away.rpartition(".")
+    real, failures = getattr(sys.modules[module], name), [StoreUnreachable("The store does not answer.")]
+
+    def once(*arguments):
+        if failures:
+            raise failures.pop()
+        return real(*arguments)
+
+    monkeypatch.setattr(away, once)
+    assert first_event().payload["version"] == 9
+    assert not failures
+
+
+def test_an_event_goes_out_though_its_rules_cant_be_read(log, update, monkeypatch):
+    """What wakes others must not be lost for what is only told beside."""
+
+    def away(*_):
+        raise StoreUnreachable("The store does not answer.")
+
+    log.completed("silver", rows=3, version=2)
+    monkeypatch.setattr("headwater_airflow.operators.dataset_update.update_quality", away)
+    task, given = operator(), context()
+    task.execute(given)
+    (asset,) = task.outlets
+    assert (given["outlet_events"][asset].extra["rows"], given["outlet_events"][asset].extra["rules"]) == (
+        3,
+        {},
+    )
 
 
 def test_the_trigger_starts_before_there_is_a_log(medallion, update):
@@ -287,6 +330,13 @@ def test_where_tasks_run_one_by_one_the_operator_steps_back(log, update):
     """Under `dag.test` a waiting task would keep the update from ever running."""
     with pytest.raises(AirflowRescheduleException):
         operator().execute(context("dag_test"))
+
+
+def test_a_table_alone_has_nothing_to_follow(log, update, monkeypatch):
+    """`airflow tasks test` runs no update beside it: it would wait for ever."""
+    monkeypatch.setenv("AIRFLOW_TEST_MODE", "True")
+    with pytest.raises(AirflowFailException, match="airflow dags test"):
+        operator().execute(context())
 
 
 def test_a_resumed_task_concludes_with_what_the_trigger_found(log, update):

@@ -22,6 +22,8 @@ from headwater.definitions.expectation import ViolationAction
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, operation_progress
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.conditions import StoreUnreachable
 from headwater_airflow.page.graph_picture import picture
 from headwater_airflow.page.routes import make_app
 from headwater_airflow.page.sparkline import points
@@ -382,3 +384,34 @@ def test_times_are_in_utc():
     assert (age(None), age(59.9), age(3600), age(200000)) == ("–", "60 s", "60 min", "2.3 d")
     assert (percent(1.0), percent(0.99999), percent(None)) == ("100 %", "99.9 %", "–")
     assert rows(1234567) == "1\u202f234\u202f567"
+
+
+def test_one_pipelines_trouble_is_not_that_of_the_list(page, observed, roots, monkeypatch):
+    """A source that can't be read, a store that does not answer: each is said at its pipeline, and all others are shown."""
+    write_pipeline(roots / "pipelines" / "idle")
+    real = PipelineProject.source_hash
+
+    def unreadable(project):
+        if project.pipeline_id == "idle":
+            raise PermissionError(13, "Permission denied")
+        return real(project)
+
+    def away(place):
+        raise StoreUnreachable("The store does not answer.")
+
+    monkeypatch.setattr(PipelineProject, "source_hash", unreadable)
+    shown = words(page("/"))
+    assert "idle not run yet The sources can't be read (PermissionError)" in shown
+    assert "medallion completed" in shown
+    monkeypatch.setattr("headwater_airflow.page.pipeline_view.known_homes", away)
+    monkeypatch.setattr("headwater_airflow.page.routes.list_checkpoints", away)
+    assert "The store does not answer." in words(page("/"))
+    assert "The checkpoints can't be read: The store does not answer." in words(
+        page("/pipelines/medallion/checkpoints")
+    )
+
+
+def test_a_long_name_has_a_page(page, observed, roots):
+    """The DAGs beside one with the longest id have a word more, and flows are named by their tables, dots and all."""
+    write_pipeline(roots / "pipelines" / "long", airflow=f"{{dag_id: {'d' * 128}}}", datasets={"a": ()})
+    assert "No update has run yet" in words(page(f"/pipelines/{'d' * 128}_maintenance"))

@@ -24,6 +24,11 @@ FINE = {"flows": {"bronze": 3, "silver": 3, "gold": 3}, "report": {"state": "COM
 REQUEST = request_id("medallion", RUN)
 
 
+def report_of(state, **error):
+    """What a driver prints that was ended by an error."""
+    return {"update_id": None, "state": state, "flows": [], "error": error}
+
+
 @pytest.fixture
 def run(medallion, driver):
     """Run an attempt of the task `update`."""
@@ -156,7 +161,7 @@ def test_a_run_that_is_cleared_after_its_success_does_everything_again(run, driv
     ("attempt", "words"),
     [
         (
-            {"exit": 2, "report": {"error": {"condition": "X", "message": "No.", "transient": False}}},
+            {"exit": 2, "report": report_of("INVALID", condition="X", message="No.", transient=False)},
             "[X] No.",
         ),
         ({"exit": 3}, "refused"),
@@ -178,7 +183,7 @@ def test_what_a_retry_meets_again_fails_at_once(run, driver, attempt, words):
         {"exit": 1, "flows": {"bronze": "transient"}},
         {
             "exit": 3,
-            "report": {"error": {"condition": "UPDATE_IN_PROGRESS", "message": "Busy.", "transient": True}},
+            "report": report_of("REFUSED", condition="UPDATE_IN_PROGRESS", message="Busy.", transient=True),
         },
         {"killed": True, "flows": {"bronze": 3}},
     ],
@@ -275,3 +280,55 @@ def test_one_submit_per_table_tells_of_its_table_only(run, driver, roots):
     assert events[task.outlets[0]].extra["rows"] == 3
     with pytest.raises(AirflowSkipException):
         run(task_id="silver", tables=["gold"])
+    # Else every task would be skipped, or leave the refresh out, and the run be green.
+    for field in ("tables", "full_refresh"):
+        error = failed(run, task_id="silver", **{field: ["slver"]})
+        assert isinstance(error, AirflowFailException)
+        assert "Did you mean 'silver'" in str(error)
+
+
+def test_a_try_that_airflow_does_not_count_is_the_first(run, driver):
+    """Under `airflow tasks test` the number of the try is 0, which the driver would refuse."""
+    driver.will(FINE)
+    run(number=0)
+    assert driver.calls[0]["attempt"] == "1"
+
+
+def test_a_driver_that_says_nothing_has_not_succeeded(run, monkeypatch, roots):
+    """It ends with 0, and neither its report nor the event log says that there was an update: the task is not green."""
+    monkeypatch.setattr("headwater_airflow.driver.submission.spark_submit", lambda: "/bin/true")
+    error = failed(run)
+    assert not isinstance(error, AirflowFailException)
+    assert "without a report" in str(error)
+
+
+def test_an_event_that_airflow_did_not_get_is_made_by_the_next_attempt(run, driver, roots, monkeypatch):
+    """The table was written, and the task ended before its event was made: nothing is left to do, and the event is made all the same."""
+    write_pipeline(roots / "pipelines" / "medallion", airflow="{tasks: per_table}")
+    driver.will({"flows": {"silver": 3}})
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def attempt(number, begun):
+        task = PipelineDag("medallion").get_task("silver")
+        events = {task.outlets[0]: SimpleNamespace(extra={})}
+        instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=number, max_tries=1)
+        given = {
+            "ti": instance,
+            "params": {},
+            "outlet_events": events,
+            "dag_run": SimpleNamespace(start_date=begun),
+        }
+        task.execute(given)
+        return [events[asset].extra["rows"] for asset in task.outlets]
+
+    with monkeypatch.context() as away:
+        away.setattr("headwater_airflow.operators.run_update.update_quality", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            attempt(1, begun)
+    manifest = read_manifest(roots / "pipelines" / "medallion" / "manifest.json")
+    verdict = NewsVerdict(moved=False, manifest=manifest)
+    monkeypatch.setattr("headwater.updates.news.has_news", lambda project: verdict)
+    assert attempt(2, begun) == [3]
+    # Cleared later, it has another start: what was told is not told again.
+    assert attempt(3, datetime(2026, 1, 2, tzinfo=UTC)) == []
+    assert len(driver.calls) == 1

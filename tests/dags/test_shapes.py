@@ -56,13 +56,25 @@ def test_each_table_is_an_asset_under_its_pipeline(roots):
         table_asset("diamond", "none")
 
 
+def test_who_waits_for_a_table_stays_while_its_source_is_edited(roots):
+    """Until the manifest is written anew, the DAGs of others are scheduled on the asset as before: an import error would take them away."""
+    folder = write_pipeline(roots / "pipelines" / "diamond", DIAMOND)
+    asset = table_asset("diamond", "top")
+    (folder / "transformations" / "tables.py").write_text("# edited\n")
+    assert table_asset("diamond", "top") == asset
+    (folder / "manifest.json").unlink()
+    with pytest.raises(KeyError, match=r"no manifest\.json"):
+        table_asset("diamond", "top")
+
+
 def test_per_table_submits_each_table_by_itself(roots):
-    """With `tasks: per_table` every table is an update of its own, in the graph's order."""
+    """With `tasks: per_table` every table is an update of its own, in the graph's order; the form has what one can do."""
     write_pipeline(roots / "pipelines" / "diamond", DIAMOND, airflow="{tasks: per_table, pool: spark}")
     dag = PipelineDag("diamond")
     assert {task.task_id: task.tables for task in dag.tasks}["other__side"] == ["other.side"]
     assert all(isinstance(task, RunUpdateOperator) and task.pool == "spark" for task in dag.tasks)
     assert ("other__side", "top") in edges(dag)
+    assert set(dag.params) == {"tables", "full_refresh"}
 
 
 def test_one_pool_bounds_the_drivers_of_all_pipelines(roots, monkeypatch):
@@ -99,16 +111,20 @@ def test_the_settings_of_the_pipeline_reach_the_dag(roots):
     write_pipeline(
         roots / "pipelines" / "diamond",
         DIAMOND,
-        airflow="{schedule: '@hourly', retries: 4, retry_delay: 10 s, timeout: 1 h, tags: [shop], owner: anna}",
+        airflow="{schedule: '@hourly', retries: 4, retry_delay: 10 s, timeout: 1 h, tags: [shop], owner: anna, queue: spark}",
     )
-    dag = PipelineDag("diamond", is_paused_upon_creation=False)
+    dag = PipelineDag("diamond", is_paused_upon_creation=False, default_args={"depends_on_past": True})
     update = dag.get_task("update")
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("@hourly", False, 1)
     assert (update.retries, update.retry_delay.total_seconds(), update.owner) == (4, 10, "anna")
     assert update.execution_timeout.total_seconds() == 3600
+    # Runs of Airflow's own backfill are not bound by the DAG.
+    assert update.max_active_tis_per_dag == 1
     assert dag.get_task("top").retries == 0
     assert dag.tags == {"headwater", "shop"}
     assert dag.is_paused_upon_creation is False
+    # Arguments for all tasks are added to those of the spec.
+    assert (update.queue, update.depends_on_past) == ("spark", True)
     assert update.priority_weight > dag.get_task("raw").priority_weight
 
 

@@ -71,6 +71,13 @@ class DriverReport(BaseModel):
     error: ReportedError | None = None
 
 
+def is_report(content: object) -> bool:
+    """Whether a line of JSON that came from a driver is its report: the code of a pipeline prints JSON, too (logs, mostly)."""
+    if not isinstance(content, dict) or not isinstance(content.get("state"), str):
+        return False
+    return any(isinstance(content.get(part), list) for part in ("flows", "steps"))
+
+
 def read_report(content: Mapping[str, Any] | None) -> DriverReport | None:
     """A driver's last line; None where there is none, or it is of another form."""
     if content is None:

@@ -19,6 +19,7 @@ DAG_ID_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _CLASS = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
 _Word = Annotated[str, Field(min_length=1, max_length=256)]
 _Tag = Annotated[str, Field(min_length=1, max_length=100)]
+_LONGEST = timedelta(days=366)
 DagKind = Literal["update", "checks", "maintenance", "backfill", "repair"]
 
 
@@ -93,7 +94,7 @@ class OnDataSpec(Strict):
     files: int = Field(default=1, ge=1, le=10**9)
     records: int = Field(default=1, ge=1, le=10**15)
     versions: int = Field(default=1, ge=1, le=10**9)
-    wait: Duration | None = Field(default=None, ge=timedelta(0), le=timedelta(days=366))
+    wait: Duration | None = Field(default=None, ge=timedelta(0), le=_LONGEST)
 
     @model_validator(mode="after")
     def _waits_longer(self) -> OnDataSpec:
@@ -111,8 +112,9 @@ class AirflowSpec(Strict):
     on_data: OnDataSpec = OnDataSpec()
     tasks: Literal["watched", "per_table"] = "watched"
     retries: int = Field(default=2, ge=0, le=20)
-    retry_delay: Duration = timedelta(seconds=30)
-    timeout: Duration | None = None
+    # Airflow's scheduler adds it to a time, and ends if that is beyond the last year that there is.
+    retry_delay: Duration = Field(default=timedelta(seconds=30), le=_LONGEST)
+    timeout: Duration | None = Field(default=None, le=_LONGEST)
     pool: _Word | None = None
     queue: _Word | None = None
     priority_weight: int = Field(default=1, ge=-(2**31), lt=2**31)

@@ -238,15 +238,16 @@ class PipelineProject:
         digest.update(json.dumps(written, sort_keys=True, default=str).encode())
         digest.update(b"[]")  # once the parameters of the run: manifests that are committed keep their hash
         for path in self._code_files():
-            digest.update(
-                path.relative_to(self.folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
-            )
+            # A name that is no UTF-8 has its bytes.
+            name = os.fsencode(path.relative_to(self.folder).as_posix())
+            digest.update(name + b"\0" + path.read_bytes() + b"\0")
         return "sha256:" + digest.hexdigest()
 
     def _code_files(self) -> list[Path]:
         """Every file that sources could import, or run with %run."""
         files = (path for pattern in ("*.py", "*.ipynb") for path in self.folder.rglob(pattern))
-        modules = {path for path in files if not self._aside(path)}
+        # Neither a folder of such a name nor a link to nowhere can be imported.
+        modules = {path for path in files if not self._aside(path) and path.is_file()}
         return sorted(modules | set(self.source_files()))
 
     def _aside(self, path: Path) -> bool:

@@ -107,9 +107,9 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     """
     tables = {entry.name: entry for entry in manifest.outputs}
     for name in (*selection.tables, *selection.full_refresh):
-        _known(name, tables, "dataset")
+        refuse_unknown(name, tables, "dataset")
     for name in (*selection.reset_flows, *selection.flows):
-        _known(name, [flow.name for flow in manifest.flows if flow.target in tables], "flow")
+        refuse_unknown(name, [flow.name for flow in manifest.flows if flow.target in tables], "flow")
     emptied = _emptied(manifest, selection)
     reset_flows = _reset_flows(manifest, selection, emptied)
     chosen = _chosen(manifest, selection, reset_flows)
@@ -243,7 +243,8 @@ def may_reset(properties: Mapping[str, str]) -> bool:
     return properties.get("pipelines.reset.allowed", "true").lower() != "false"
 
 
-def _known(name: str, names: Sequence[str] | dict[str, DatasetEntry], what: str) -> None:
+def refuse_unknown(name: str, names: Collection[str], what: str) -> None:
+    """Raise UnknownDataset, with the nearest of ``names``, where the pipeline has no ``what`` of this name."""
     if name not in names:
         raise UnknownDataset(
             f"The pipeline has no {what} {name!r}.",

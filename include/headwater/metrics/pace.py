@@ -42,7 +42,8 @@ class FlowPace:
 def flow_paces(state_folder: Place) -> list[FlowPace]:
     """The pace of each flow that has run batches, by name; one slow batch among five does not count."""
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for record in events(state_folder, event_type="flow_progress", limit=_RECORDS):
+    # Updates without news have records, too: enough of them, and there would be no batch left.
+    for record in events(state_folder, event_type="flow_progress", containing='_ms"', limit=_RECORDS):
         metrics = (record["details"].get("flow_progress") or {}).get("metrics") or {}
         origin, millis = record["origin"], batch_millis(metrics)
         if millis is not None and origin["flow_name"]:

@@ -37,7 +37,10 @@ def rule_rates(state_folder: Place) -> list[RuleRate]:
     rates: dict[tuple[str, str], RuleRate] = {}
     seen: set[str] = set()
     # Oldest first: a record of a newer update takes the place of those before.
-    for record in events(state_folder, event_type="flow_progress", limit=_RECORDS):
+    # Updates without news have records, too: enough of them, and the rows that failed would seem to be over.
+    for record in events(
+        state_folder, event_type="flow_progress", containing='"passed_records"', limit=_RECORDS
+    ):
         origin, body = record["origin"], record["details"].get("flow_progress") or {}
         if record["id"] in seen:
             continue

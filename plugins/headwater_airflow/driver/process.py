@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from headwater.contract.driver_report import is_report
+
 # The supervisor of a task kills it five seconds after it was asked to end.
 _GRACE_SECONDS = 4.0
 _LAST_WORDS_SECONDS = 10.0
@@ -38,7 +40,7 @@ class DriverReport:
             content = json.loads(line)
         except json.JSONDecodeError:
             return False
-        if not isinstance(content, dict) or not {"error", "flows", "steps"} & set(content):
+        if not is_report(content):
             return False
         self.content = content
         return True

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from headwater.errors import InvalidSpec
 from headwater.event_log.details import FlowStatus
-from headwater.event_log.flow_result import FlowResult
+from headwater.event_log.flow_result import FlowResult, fold_flow_results
+from headwater.event_log.reader import events
 from headwater.event_log.update_summary import UpdateSummary
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -98,6 +99,18 @@ def is_of_another_start(update: UpdateSummary, since: datetime) -> bool:
     log does not have the one of the update: there, the driver's clock decides.
     """
     return update.started < since if update.requested_at is None else update.requested_at != since
+
+
+def results_before_newest(project: PipelineProject, request: str, since: datetime | None) -> list[FlowResult]:
+    """What the updates of a request did before its newest one, as far as they are of the start ``since``."""
+    before = {
+        update.update_id
+        for update in request_updates(project, request)[:-1]
+        if since is None or not is_of_another_start(update, since)
+    }
+    kinds = ("flow_progress", "planning_information")
+    records = events(project.state_folder, request_id=request, event_type=kinds) if before else []
+    return fold_flow_results(record for record in records if record["origin"]["update_id"] in before)
 
 
 def progress_line(result: FlowResult) -> str:

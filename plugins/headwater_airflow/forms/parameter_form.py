@@ -5,7 +5,7 @@ Decision 0160.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from airflow.sdk import Param
@@ -25,6 +25,8 @@ _SCHEMAS: dict[ParameterType, dict[str, Any]] = {
     ParameterType.TIMESTAMP: {"type": "string", "format": "date-time"},
 }
 _SECTION = "Parameters"
+# Airflow's TriggerDagRunOperator puts in here who has triggered the run, where OpenLineage is on.
+_OF_AIRFLOW = "openlineage"
 _REFERENCE_HINT = "Where the secret lies: env:NAME, connection:ID or variable:KEY. Never the secret itself."
 
 
@@ -74,7 +76,7 @@ def read_parameters(params: Mapping[str, Any], declared: Collection[str]) -> dic
     return {name: params[name] for name in declared if params.get(name) is not None}
 
 
-def refuse_unknown_fields(given: Mapping[str, Any], known: Collection[str]) -> None:
+def refuse_unknown_fields(given: Iterable[str], known: Collection[str]) -> None:
     """Raise InvalidParameter for a field that neither the form nor its DAG has: it would have no effect."""
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
@@ -96,7 +98,8 @@ def refuse_unknown_conf(task: Any, context: Mapping[str, Any], also: Collection[
     """
     dag = task.get_dag()
     known = {*dag.params, *also} if dag else {*context["params"], *also}
-    refuse_unknown_fields(getattr(context.get("dag_run"), "conf", None) or {}, sorted(known))
+    conf = getattr(context.get("dag_run"), "conf", None) or {}
+    refuse_unknown_fields([name for name in conf if name != _OF_AIRFLOW], sorted(known))
 
 
 def read_object(params: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -52,8 +52,8 @@ class Selection:
         return [*argv, "--refresh-failed"] if self.refresh_failed else argv
 
 
-def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
-    """The fields of the form; ``datasets`` are offered for choosing."""
+def table_params(datasets: Sequence[str]) -> dict[str, Param]:
+    """The fields of the form that name tables; ``datasets`` are offered for choosing."""
     names = {"type": "array", "items": {"type": "string", "pattern": QUALIFIED}}
     if datasets:
         names["examples"] = list(datasets)
@@ -65,6 +65,13 @@ def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
             description="These tables are emptied and refilled from all that their sources still hold.",
             **names,
         ),
+    }
+
+
+def selection_params(datasets: Sequence[str]) -> dict[str, Param]:
+    """The fields of the form of an update; ``datasets`` are offered for choosing."""
+    return {
+        **table_params(datasets),
         "full_refresh_all": Param(
             False,
             type="boolean",
@@ -105,7 +112,7 @@ def maintenance_params(tables: Sequence[str]) -> dict[str, Param]:
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Only show what is due, in the log of `plan`."
         ),
-        "tables": selection_params(tables)["tables"],
+        "tables": table_params(tables)["tables"],
         "retention": Param(
             None,
             title="Keep removed files for",
@@ -135,9 +142,9 @@ def read_selection(params: Mapping[str, Any], only: Sequence[str] = ()) -> Selec
     everything, failed = _switch(params, "full_refresh_all"), _switch(params, "refresh_failed")
     flows, resets = _flows(params, "flows"), _flows(params, "reset_checkpoint")
     chosen = Selection(tables, refresh, everything, flows, resets, failed)
-    if only and chosen.of_the_whole:
+    if only and (chosen.of_the_whole or everything):
         raise InvalidName(
-            "A submit for each table can't take flows, resets of checkpoints or what failed.",
+            "A submit for each table can't take flows, resets of checkpoints or what failed, nor refresh all: each would refresh all.",
             where="tasks: per_table",
             remedy="Run it by hand: `headwater run`, or with `tasks: watched`.",
         )

@@ -19,6 +19,9 @@ from headwater_airflow.forms.parameter_form import read_object, refuse_unknown_c
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import pipeline_project
 
+# The kinds of runs that are made for their interval. One that somebody triggered has one, too: the last that is over.
+_OF_INTERVALS = ("backfill", "scheduled")
+
 
 class BackfillOperator(RunUpdateOperator):
     """Fills a range of tables, as the run's form says, and returns the report.
@@ -54,7 +57,9 @@ class BackfillOperator(RunUpdateOperator):
             parameters = self._parameters(context)
             project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
             project.check_parameters()
-            backfill = read_backfill(context["params"], None if kind == "manual" else _interval(context))
+            # Nobody fills in the form of a scheduled run: there it is the DAG that says what is to be done.
+            params = {**context["params"], "dry_run": False} if kind == "scheduled" else context["params"]
+            backfill = read_backfill(params, _interval(context) if kind in _OF_INTERVALS else None)
             self._prepare_backfill(project, backfill, request, parameters.variables)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
@@ -20,8 +20,10 @@ from airflow.sdk.exceptions import (
 from headwater.definitions.parameter import FORM_FIELDS
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
+from headwater.event_log.flow_result import FlowResult
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.update_plan import refuse_unknown
 from headwater.leases.stop_request import request_stop, withdraw_stop
 from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
@@ -44,6 +46,7 @@ from headwater_airflow.driver.process import Driver, end_with_supervisor
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
 from headwater_airflow.driver.target import CLIENT, Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
+from headwater_airflow.following.dataset_progress import results_before_newest
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
 from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
@@ -96,23 +99,31 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             parameters = self._parameters(context)
             project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
             project.check_parameters()
-            selection = self._selection(context["params"])
+            selection = self._selection(project, context["params"])
             report = report_without_news(project, read_selection(context["params"]), request, begun)
             if report is not None:
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
                 )
-                silence(self)
+                before = results_before_newest(project, request, begun) if self.outlets else []
+                if before:
+                    # An attempt before may have written, and was ended before Airflow had its event.
+                    self._announce(context, project, before)
+                else:
+                    silence(self)
                 return {**report, "spec_hash": project.source_hash()}
-            first = self._first_attempt(project, request, instance.try_number)
-            attempt = instance.try_number - first + 1
+            # Under `airflow tasks test` there was no try before, and this one is not counted.
+            tries = max(instance.try_number, 1)
+            first = self._first_attempt(project, request, tries)
+            attempt = tries - first + 1
             self._prepare(
                 project, selection, request, attempt, attempts - first + 1, begun, parameters.variables
             )
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
-        self._announce(context, project, request)
+        if self.outlets:
+            self._announce(context, project, request_results(project.state_folder, request))
         for flow in report["flows"]:
             self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)
         return {**report, "spec_hash": project.source_hash()}
@@ -139,10 +150,13 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         update = newest_update(project, request) if attempt > 1 else None
         return attempt if update is not None and update.state == UpdateState.COMPLETED else 1
 
-    def _selection(self, params: Mapping[str, Any]) -> Selection:
-        selection = read_selection(params, self.tables)
-        chosen = read_selection(params).tables
-        if self.tables and chosen and not set(chosen) & set(self.tables):
+    def _selection(self, project: PipelineProject, params: Mapping[str, Any]) -> Selection:
+        selection, whole = read_selection(params, self.tables), read_selection(params)
+        if self.tables and (manifest := read_manifest(project.folder / FILE_NAME)) is not None:
+            # The driver of another table would never hear of a misspelled one.
+            for name in (*whole.tables, *whole.full_refresh):
+                refuse_unknown(name, [entry.name for entry in manifest.outputs], "dataset")
+        if self.tables and whole.tables and not set(whole.tables) & set(self.tables):
             raise AirflowSkipException("Not among the tables that this run was asked for.")
         return selection
 
@@ -152,12 +166,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         refuse_unknown_conf(self, context, {*FORM_FIELDS, *declared})
         return driver_parameters(declared, read_parameters(context["params"], declared))
 
-    def _announce(self, context: Any, project: PipelineProject, request: str) -> None:
-        manifest = read_manifest(project.folder / FILE_NAME) if self.outlets else None
+    def _announce(self, context: Any, project: PipelineProject, results: Sequence[FlowResult]) -> None:
+        manifest = read_manifest(project.folder / FILE_NAME)
         if manifest is None:
             return
         watched = WatchedDataset.of(manifest, self.tables[0])
-        results = request_results(project.state_folder, request)
         verdict = decide(watched, results, UpdateOutcome.SUCCEEDED)
         assert verdict is not None, "an update that is over has an end for every table"
         rules = update_quality(project, self.tables[0], verdict.update_id)
@@ -249,7 +262,20 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             driver.stop()
         if driver.exit_code is None:
             raise AirflowException("The task was stopped before its driver was started.")
-        return driver.report.content or {"state": "COMPLETED", "flows": []}
+        return self._report(driver, project, request, last=last)
+
+    def _report(
+        self, driver: Driver, project: PipelineProject, request: str, *, last: bool
+    ) -> dict[str, Any]:
+        """What a driver that ended well has reported; where its line was broken by another, what the event log says."""
+        report = driver.report.content
+        if report is None and self.runs_updates:
+            report = report_in_log(project, request, None)
+            report = report if report and report["state"] == UpdateState.COMPLETED else None
+        if report is None:
+            failure = judge(driver.exit_code, None, [])
+            self._raise_failure(failure, project, request, last, AirflowException(failure.message))
+        return report
 
     def _submit_elsewhere(
         self,
@@ -299,7 +325,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def _raise_failure(
         self, failure: Failure, project: PipelineProject, request: str, last: bool, cause: Exception
-    ) -> None:
+    ) -> NoReturn:
         if failure.silent and self.runs_updates:
             update = newest_update(project, request)
             record_silent_end(

@@ -92,9 +92,9 @@ def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
             troubles=(redact_text(pipeline.trouble or "It can't be read."),),
         )
     troubles: list[str] = []
-    manifest = _read(lambda: observed_manifest(project), None, "The manifest", troubles)
-    history = _read(lambda: read_history(project.state_folder), History(), "The event log", troubles)
-    notes = _notes(project, manifest, history)
+    manifest = read_part(lambda: observed_manifest(project), None, "The manifest", troubles)
+    history = read_part(lambda: read_history(project.state_folder), History(), "The event log", troubles)
+    notes = _notes(project, manifest, history, troubles)
     state = _state(history)
     if manifest is None:
         return PipelineView(
@@ -112,7 +112,7 @@ def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
         state,
         history.last_update,
         _datasets(project, manifest, history, troubles),
-        picture(manifest),
+        read_part(lambda: picture(manifest), None, "The graph", troubles),
         history,
         manifest,
         tuple(troubles),
@@ -126,9 +126,9 @@ def _datasets(
     no_ages: list[Freshness] = []
     no_health: list[CheckpointHealth] = []
     ages_read = _pool.submit(
-        _read, lambda: freshness_as_far_as_known(project, manifest), no_ages, "The tables", troubles
+        read_part, lambda: freshness_as_far_as_known(project, manifest), no_ages, "The tables", troubles
     )
-    health = _read(lambda: pipeline_health(project, manifest), no_health, "The checkpoints", troubles)
+    health = read_part(lambda: pipeline_health(project, manifest), no_health, "The checkpoints", troubles)
     ages = {entry.dataset: entry for entry in ages_read.result()}
     troubles.extend(f"{entry.dataset}: {entry.unknown}" for entry in ages.values() if entry.unknown)
     views = _pool.map(
@@ -154,12 +154,17 @@ def _is_silent(history: History) -> bool:
     return datetime.now(UTC) - newest > _SILENCE
 
 
-def _notes(project: PipelineProject, manifest: Manifest | None, history: History) -> tuple[str, ...]:
-    turns = taking_turns(known_homes(project.state_folder))
+def _notes(
+    project: PipelineProject, manifest: Manifest | None, history: History, troubles: list[str]
+) -> tuple[str, ...]:
+    no_turns: str | None = None
+    turns = read_part(
+        lambda: taking_turns(known_homes(project.state_folder)), no_turns, "Its former folders", troubles
+    )
     notes = [turns] if turns else []
     if manifest is None:
         notes.append("The graph is not known yet: no update has run, and no manifest is committed.")
-    elif not manifest.fits(project):
+    elif read_part(lambda: not manifest.fits(project), False, "The sources", troubles):
         notes.append("The sources have changed since: the graph below is that of the last update.")
     update = history.last_update
     if update is not None and not UpdateState(update.state).terminal and _is_silent(history):
@@ -168,7 +173,7 @@ def _notes(project: PipelineProject, manifest: Manifest | None, history: History
     return tuple(notes)
 
 
-def _read(ask: Callable[[], _T], otherwise: _T, what: str, troubles: list[str]) -> _T:
+def read_part(ask: Callable[[], _T], otherwise: _T, what: str, troubles: list[str]) -> _T:
     """The result of ``ask``; where it fails, ``otherwise``, with the reason among the troubles."""
     try:
         return ask()

@@ -11,7 +11,7 @@ from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.roots import pipeline_folders, pipeline_project
 
 # What may stand in an address of the page: ids of DAGs and pipelines, names of flows.
-URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
+URL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,249}$"
 # What other DAGs of a pipeline have behind its id.
 _BESIDE = ("_checks", "_maintenance", "_backfill", "_repair")
 

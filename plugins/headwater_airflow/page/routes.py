@@ -15,14 +15,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from headwater.checkpoints.listing import list_checkpoints
+from headwater.checkpoints.listing import CheckpointEntry, list_checkpoints
 from headwater.telemetry.exposition import CONTENT_TYPE, as_text, samples
 from headwater_airflow.page import wording
 from headwater_airflow.page.access import LOGGED_IN, MAY_READ_DAG, MAY_SEE_PLUGINS, may_read
 from headwater_airflow.page.addresses import PREFIX, base_path
 from headwater_airflow.page.advice import pipeline_advice
 from headwater_airflow.page.diagnoses import diagnoses
-from headwater_airflow.page.pipeline_view import pipeline_view
+from headwater_airflow.page.pipeline_view import pipeline_view, read_part
 from headwater_airflow.page.projects import URL_NAME, PipelineEntry, all_projects, project_of
 
 _REFRESH_SECONDS = 20
@@ -101,7 +101,10 @@ def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLRe
     """Every epoch of every flow's checkpoint."""
     pipeline_entry = _project(dag_id, user)
     assert pipeline_entry.project is not None
-    entries = list_checkpoints(pipeline_entry.project.state_folder)
+    nothing: list[CheckpointEntry] = []
+    unread: list[str] = []
+    state_folder = pipeline_entry.project.state_folder
+    entries = read_part(lambda: list_checkpoints(state_folder), nothing, "The checkpoints", unread)
     view = pipeline_view(pipeline_entry)
     health = {(entry.dataset, entry.flow): entry for dataset in view.datasets for entry in dataset.health}
     findings, troubles = diagnoses(pipeline_entry.project)
@@ -112,7 +115,8 @@ def checkpoints(request: Request, dag_id: Name, user: Any = LOGGED_IN) -> HTMLRe
         entries=entries,
         health=health,
         findings=findings,
-        doctor_troubles=troubles,
+        # The view's own look at them may have met the same.
+        doctor_troubles=[*(trouble for trouble in unread if trouble not in view.troubles), *troubles],
         repair=f"{base_path()}/dags/{view.dag_id}_repair",
     )
 

@@ -16,6 +16,7 @@ from headwater_airflow.conditions.freshness import FreshnessCondition
 from headwater_airflow.conditions.lag import LagCondition
 from headwater_airflow.conditions.table_version import TableVersionCondition
 from headwater_airflow.conditions.watermark import WatermarkCondition
+from headwater_airflow.triggers.threads import in_thread
 
 _KINDS: dict[str, type[Condition]] = {
     kind.__name__: kind
@@ -64,7 +65,7 @@ class ConditionTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types ar
         last_summary = ""
         while True:
             try:
-                sighting = await asyncio.to_thread(condition.look)
+                sighting = await in_thread("condition", condition.look)
             except HeadwaterError as error:
                 if not error.transient:
                     yield TriggerEvent({"error": str(error)})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -14,6 +14,7 @@ from headwater_airflow.entities import UPDATE_TASK_ID
 from headwater_airflow.following.dataset_progress import DatasetProgress
 from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
 from headwater_airflow.following.update_watch import log_version
+from headwater_airflow.triggers.patience import patiently
 from headwater_airflow.triggers.update_poll import shared_poll
 
 
@@ -59,8 +60,10 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the log until the dataset's end is known."""
         dag_id, run_id = self._run()
-        progress = await asyncio.to_thread(
-            DatasetProgress.open, self.pipeline, self.dataset, dag_id, run_id, self._since()
+        since = self._since()
+        progress = await patiently(
+            lambda: DatasetProgress.open(self.pipeline, self.dataset, dag_id, run_id, since),
+            self.poll_seconds,
         )
         state_folder = progress.project.state_folder
         verdict: Verdict | None = None
@@ -71,8 +74,8 @@ class DatasetUpdateTrigger(BaseTrigger):  # type: ignore[misc]
             self.poll_seconds,
         ) as poll:
             async for outcome in poll.outcomes():
-                verdict = await asyncio.to_thread(progress.look, outcome)
-                for line in await asyncio.to_thread(lambda: list(progress.news())):
+                verdict, news = await patiently(partial(_look, progress, outcome), self.poll_seconds)
+                for line in news:
                     self.log.info(line)
                 if verdict is not None:
                     break
@@ -101,6 +104,10 @@ def update_outcome(dag_id: str, run_id: str) -> UpdateOutcome:
     states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=[UPDATE_TASK_ID], run_ids=[run_id])
     state = states.get(run_id, {}).get(UPDATE_TASK_ID)
     return UpdateOutcome.of_task_state(str(getattr(state, "value", state)) if state else None)
+
+
+def _look(progress: DatasetProgress, outcome: UpdateOutcome) -> tuple[Verdict | None, list[str]]:
+    return progress.look(outcome), list(progress.news())
 
 
 def _event(verdict: Verdict) -> TriggerEvent:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from headwater_airflow.following.dataset_verdict import UpdateOutcome
+from headwater_airflow.triggers.patience import patiently
 
 # Airflow is asked for the state of a task more rarely than the event log is looked at.
 _LOOKS_PER_QUESTION = 5
@@ -56,9 +57,9 @@ class UpdatePoll:
         try:
             while True:
                 if looks % _LOOKS_PER_QUESTION == 0:
-                    outcome = await asyncio.to_thread(self.outcome)
+                    outcome = await patiently(self.outcome, self.seconds)
                 # After the outcome: what an update that has ended has written is then all there.
-                seen = (outcome, await asyncio.to_thread(self.log_version))
+                seen = (outcome, await patiently(self.log_version, self.seconds))
                 if seen != self._seen:
                     self._seen = seen
                     self._wake()

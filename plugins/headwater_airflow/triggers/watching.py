@@ -1,7 +1,6 @@
 """What all watchers of assets have in common: they look again and again, and know what Airflow has stored.
 
-Looks block on files and brokers, so they run in threads, of which a triggerer has few for all its watchers: one that waits for a
-dead broker holds up neither the loop nor, for long, the others.
+Looks block on files and brokers, so they run in threads, of which a triggerer has few for all its watchers.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ import asyncio
 import os
 import zlib
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import AsyncIterator, Hashable, Sequence
 from typing import Any, Protocol
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -20,8 +17,8 @@ from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
 
 from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import quoted
+from headwater_airflow.triggers.threads import in_thread
 
-_THREADS = 16
 _LONGEST_PAUSE = 300.0
 
 
@@ -116,7 +113,7 @@ class WatchStream(SharedStreamProducer):  # type: ignore[misc]
         while True:
             news = None
             try:
-                news = await in_thread(self._look)
+                news = await in_thread("watch", self._look)
             except Exception as error:  # whatever it is, the watch goes on, and the log has it
                 failures += 1
                 if (shown := _in_words(error)) != reason:
@@ -145,7 +142,7 @@ class WatchStream(SharedStreamProducer):  # type: ignore[misc]
     async def acknowledge(self, news: Any) -> None:
         """Record that news were delivered, and look for the next."""
         assert self._watch is not None, "news come from a watch"
-        await in_thread(self._watch.acknowledge, news)
+        await in_thread("watch", self._watch.acknowledge, news)
         self._delivered.set()
 
     async def aclose(self) -> None:
@@ -169,22 +166,12 @@ class WatchStream(SharedStreamProducer):  # type: ignore[misc]
         )
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what blocks in one of the threads of all watchers."""
-    return await asyncio.get_running_loop().run_in_executor(_threads(), function, *arguments)
-
-
 def seconds_of(variable: str, default: float) -> float:
     """A number of seconds from the environment, 0.05 at least; ``default`` where it is not one."""
     try:
         return max(0.05, float(os.environ.get(variable, default)))
     except ValueError:
         return default
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="headwater-watch")
 
 
 def _in_words(error: Exception) -> str:

@@ -74,6 +74,18 @@ def pipeline(tmp_path: Path) -> dict[str, str]:
             {"extra": {"endpoint_url": "https://a", "service_config": {"s3": {"endpoint_url": "https://b"}}}},
             {"AWS_ENDPOINT_URL_S3": "https://b"},
         ),
+        (
+            {
+                "extra": {
+                    "region_name": "eu-1",
+                    "endpoint_url": None,
+                    "role_arn": None,
+                    "service_config": None,
+                }
+            },
+            {"AWS_REGION": "eu-1"},
+        ),
+        ({"extra": "null"}, {}),
         ({}, {}),
     ],
 )
@@ -97,6 +109,7 @@ def test_what_a_connection_says(
         {**KEYS, "extra": {"endpoint_url": f"https://me:{SECRET}@minio"}},
         {**KEYS, "extra": {"endpoint_url": f"ftp://{SECRET}"}},
         {**KEYS, "extra": {"region_name": f"eu 1 {SECRET}"}},
+        {**KEYS, "extra": "[1]"},
     ],
     ids=lambda fields: ",".join([*fields, *fields.get("extra", ())]),
 )

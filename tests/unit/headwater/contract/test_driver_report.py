@@ -157,3 +157,24 @@ def test_our_own_words_are_not_taken_for_secrets(monkeypatch):
     assert str(FlowFailed("a", where="/p/secrets.py:3")) == str(
         ReportedError.of(FlowFailed("a", where="/p/secrets.py:3"))
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"level": "info", "msg": "ready", "error": None},
+        {"error": "timeout", "state": "open"},
+        {"flows": 3, "state": "COMPLETED"},
+        {"steps": ["a", "b"]},
+        ["flows"],
+    ],
+)
+def test_json_that_a_pipelines_code_prints_is_no_report(line):
+    """It stays in the log, and a driver that is killed after it has ended without a word: Airflow tries again."""
+    printed = json.dumps(line)
+    catcher = LineCatcher()
+    assert list(catcher.without_report([printed])) == [printed]
+    assert judge(137, catcher.content, []).transient
+    last = RunReport("u", "COMPLETED", (), 1.0).to_json()
+    assert list(catcher.without_report([printed, last, printed])) == [printed, printed]
+    assert catcher.content["update_id"] == "u"

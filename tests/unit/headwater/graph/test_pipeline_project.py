@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -190,4 +191,19 @@ def test_sources_in_sql(folder: Path, library: str, expected: list[str]):
     (folder / "queries.sql").write_text("another")
     assert opened(folder).source_hash() == before
     (folder / "src/deep/x.sql").write_text("another")
+    assert opened(folder).source_hash() != before
+
+
+def test_what_cant_be_imported_is_no_source(folder: Path):
+    """A folder that is named like a module and a link to nowhere are left out: no update and no DAG fails for them."""
+    before = opened(folder).source_hash()
+    (folder / "old.py").mkdir()
+    (folder / "gone.py").symlink_to(folder / "nowhere.py")
+    assert opened(folder).source_hash() == before
+
+
+def test_a_name_that_is_no_utf_8_has_a_hash(folder: Path):
+    """As files of an old archive have it."""
+    before = opened(folder).source_hash()
+    (folder / os.fsdecode(b"caf\xe9.py")).write_text("x = 1")
     assert opened(folder).source_hash() != before

@@ -68,8 +68,9 @@ def test_a_position_that_cant_be_read_is_not_known(done):
     assert uses(done) == []
 
 
-def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path):
-    """One slow batch, and slow ones long ago, do not count."""
+def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path, monkeypatch):
+    """One slow batch, and slow ones long ago, do not count, and neither do updates without news."""
+    monkeypatch.setattr("headwater.metrics.pace._RECORDS", 8)
 
     def tell(*seconds):
         with EventLogWriter(tmp_path, "orders", "orders", str(time.time_ns()), None) as log:
@@ -83,6 +84,9 @@ def test_the_pace_is_the_median_of_the_newest_five_batches(tmp_path):
                     epoch=0,
                     details=flow_progress(FlowStatus.RUNNING, metrics={"batch_duration_ms": each * 1000}),
                 )
+            for _ in range(8):
+                none = flow_progress(FlowStatus.COMPLETED, metrics={"num_input_rows": 0})
+                log.emit("flow_progress", "no news", flow="silver", dataset="silver", details=none)
         (pace,) = flow_paces(tmp_path)
         return pace.batches, pace.seconds
 

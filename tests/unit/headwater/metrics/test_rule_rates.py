@@ -47,6 +47,19 @@ def test_batches_of_the_newest_update_add_up(tell):
     assert tell("3", (1, 3)) == [("silver", "positive", 1, 3, 75.0)]
 
 
+def test_updates_without_news_change_nothing(tell, tmp_path, monkeypatch):
+    """However many there are: rows that failed are not over because nothing has come since."""
+    monkeypatch.setattr("headwater.metrics.rule_rates._RECORDS", 5)
+    before = tell("1", (5, 5))
+    with EventLogWriter(tmp_path, "orders", "orders", "2", None) as log:
+        for _ in range(6):
+            body = flow_progress(
+                FlowStatus.COMPLETED, metrics={"num_input_rows": 0}, dropped=0, quarantined=0
+            )
+            log.emit("flow_progress", "no news", flow="flow_1", dataset="silver", details=body)
+    assert tell("3") == before
+
+
 def test_a_pipeline_that_never_ran_has_no_rates(tmp_path):
     """There is no log yet."""
     assert rule_rates(tmp_path) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
@@ -15,6 +17,7 @@ from headwater_airflow.forms.parameter_form import (
     parameters_field,
     read_object,
     read_parameters,
+    refuse_unknown_conf,
     refuse_unknown_fields,
 )
 from headwater_airflow.forms.selection import flow_params, selection_params
@@ -91,3 +94,12 @@ def test_other_forms_have_one_field_for_all():
     assert read_object({}, "parameters") == {}
     with pytest.raises(InvalidName):
         read_object({"parameters": ["day"]}, "parameters")
+
+
+def test_what_airflow_adds_to_a_conf_is_no_field():
+    """Where OpenLineage is on, TriggerDagRunOperator says there who triggered the run; a wrong field beside it is refused as ever."""
+    task = SimpleNamespace(get_dag=lambda: SimpleNamespace(params={"tables": []}))
+    by_operator = {"openlineage": {"parentRunId": "0"}}
+    refuse_unknown_conf(task, {"dag_run": SimpleNamespace(conf={**by_operator, "tables": ["a"]})})
+    with pytest.raises(InvalidParameter, match="no field 'tabels'"):
+        refuse_unknown_conf(task, {"dag_run": SimpleNamespace(conf={**by_operator, "tabels": ["a"]})})

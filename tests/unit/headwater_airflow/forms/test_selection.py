@@ -87,7 +87,8 @@ def test_flows_resets_and_failures_become_arguments():
         read_selection({"refresh_failed": "yes"})
 
 
-def test_a_submit_for_each_table_takes_no_flows():
-    """No task could know which of the others run them."""
+@pytest.mark.parametrize("params", [{"flows": ["a"]}, {"full_refresh_all": True}])
+def test_a_submit_for_each_table_takes_nothing_of_the_whole(params):
+    """No task could know which of the others run the flows, and each would empty the tables of all."""
     with pytest.raises(InvalidName, match="A submit for each table"):
-        read_selection({"flows": ["a"]}, ["orders"])
+        read_selection(params, ["orders"])

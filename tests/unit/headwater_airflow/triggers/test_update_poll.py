@@ -66,8 +66,9 @@ def test_fifty_followers_cost_as_much_as_one():
     assert update_poll._polls == {}
 
 
-def test_a_failed_question_reaches_all_and_the_next_follower_starts_anew():
-    """Airflow does not answer: every follower has the error, and nothing of the poll is left."""
+def test_a_failed_question_reaches_all_and_the_next_follower_starts_anew(monkeypatch):
+    """Airflow does not answer for too long: every follower has the error, and nothing of the poll is left."""
+    monkeypatch.setattr("headwater_airflow.triggers.patience.PATIENCE_SECONDS", 0)
 
     async def run(update):
         tasks = [asyncio.create_task(update.follow()) for _ in range(3)]
