@@ -13,8 +13,9 @@ from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
 from tests.spark_fixtures import few_jobs, kept, pipeline, spark
+from tests.store_driver import store_driver
 
-__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark"]
+__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark", "store_driver"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
