@@ -21,7 +21,7 @@ __all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", 
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
 ROOMY = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -XX:MetaspaceSize=300m -Xms1300m -Xmn900m",
     "spark.sql.ui.retainedExecutions": "50",
     # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",
