@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from headwater.checkpoints.layout import flow_checkpoint
 
 DAYS = 400
 OURS, PEER = "headwater", "recomputed by hand"
-APPENDED, NEAR, SPREAD = CHANGES = ("appended", "changed near", "changed spread")
+APPENDED, NEAR, SPREAD = "appended", "changed near", "changed spread"
 # Each view, and how many times as fast as recomputing it is to be at ten million rows by what happens to its source.
 VIEWS: dict[str, tuple[str, dict[str, float]]] = {
     "filtered": ("select id, day, cust, upper(status) st, amount * qty v from sales where qty > 1", {APPENDED: 3, NEAR: 3}),
@@ -79,39 +79,28 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
         for what in targets
         if re.search(only, f"{name}, {what}")
     ]
-    make = partial(Shop, spark, rows=rows, changed=changed)
     if bench.smoke:
-        smoke(bench, make, root)
-        return
+        parts = [("summed by day", APPENDED), ("running by day", NEAR)]
     if parts:
-        names = {_named(n): VIEWS[n][0] for n, _ in parts}
-        each(bench, make(root / "each", views=names, policy=os.environ.get("BENCH_POLICY", "auto")), parts)
+        each(bench, root / "each", spark, rows, changed, parts)
     if re.search(only, "twenty") and not bench.brief:
-        views = twenty_views(20)
-        twenty(bench, make(root / "twenty", views=views), views)
-    parts = [(n, w) for w in CHANGES for n in VIEWS if re.search(only, f"choice of {n}, {w}")]
-    if parts and not bench.brief:
-        texts, policies = views_of_choices(parts)
-        choices(bench, make(root / "choices", views=texts, policies=policies), parts)
+        twenty(bench, root / "twenty", spark, rows, changed)
+    if not bench.brief:
+        choices(bench, root / "choices", spark, rows, changed)
 
 
-def smoke(bench: Bench, make: Callable[..., Shop], root: Path) -> None:
-    """A little of all three, over one shop."""
-    parts, chosen, some = (
-        [("summed by day", APPENDED), ("running by day", NEAR)], [("summed by day", NEAR)], twenty_views(2)
-    )  # fmt: skip
-    texts, policies = views_of_choices(chosen)
-    own = {_named(name): VIEWS[name][0] for name, _ in parts}
-    shop = make(
-        root, views={**own, **some, **texts}, policies={**policies, **dict.fromkeys(own, "incremental")}
-    )
-    each(bench, shop, parts)
-    choices(bench, shop, chosen)
-    twenty(bench, shop, some)
-
-
-def each(bench: Bench, shop: Shop, parts: Sequence[tuple[str, str]]) -> None:
+def each(
+    bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int, parts: Sequence[tuple[str, str]]
+) -> None:
     """Each view by itself, as the cost decides."""
+    shop = Shop(
+        spark,
+        root,
+        rows,
+        changed,
+        {_named(n): VIEWS[n][0] for n, _ in parts},
+        policy="incremental" if bench.smoke else os.environ.get("BENCH_POLICY", "auto"),
+    )
     for name, what in parts:
         part = f"{name}, {what}"
         change = Changes(shop, what)
@@ -123,37 +112,37 @@ def each(bench: Bench, shop: Shop, parts: Sequence[tuple[str, str]]) -> None:
         bench.interleaved(part, contenders, share=0.7 / len(parts), least=rounds, most=rounds, warm=True)
         shop.check(_named(name))
         aim = VIEWS[name][1][what]
-        bench.compare(part, OURS, PEER, _target(aim, shop.rows, bench.smoke))
+        bench.compare(part, OURS, PEER, _target(aim, rows, bench.smoke))
         bench.report(f"{part}, technique", shop.told[_named(name)])
 
 
-def twenty_views(count: int) -> dict[str, str]:
-    """So many views, by name."""
-    texts = [text for text, _ in VIEWS.values()]
-    return {f"v{n}": f"select * from ({texts[n % len(texts)]}) where 1 = 1" for n in range(count)}
-
-
-def twenty(bench: Bench, shop: Shop, views: Mapping[str, str]) -> None:
+def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
     """A pipeline of twenty views, of which one update refreshes all; by hand one query after the other."""
+    count = 2 if bench.smoke else 20
+    texts = [text for text, _ in VIEWS.values()]
+    views = {f"v{n}": f"select * from ({texts[n % len(texts)]}) where 1 = 1" for n in range(count)}
+    shop = Shop(spark, root, rows, changed, views, policy="auto")
     change = Changes(shop, NEAR)
-    part = f"{len(views)} views, {NEAR}"
-    # A smoke run's shop has other views, too.
-    ours = partial(shop.updated, tuple(views) if bench.smoke else (), change)
-    by_hand = partial(shop.all_by_hand, tuple(views), change)
-    bench.interleaved(part, {OURS: ours, PEER: by_hand}, share=0.3, least=2, most=2, warm=True)
+    part = f"{count} views, {NEAR}"
+    bench.interleaved(
+        part, {OURS: partial(shop.updated, change), PEER: partial(shop.all_by_hand, change)}, share=0.3, least=2, most=2, warm=True
+    )  # fmt: skip
     for name in views:
         shop.check(name)
     bench.compare(part, OURS, PEER, None if bench.smoke else times_as_fast(3))
 
 
-def views_of_choices(parts: Sequence[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """The views that the parts need: the text and the policy of each, by name."""
-    names = {f"{_named(n)}_{policy}": (VIEWS[n][0], policy) for n, _ in parts for policy in POLICIES}
-    return {n: text for n, (text, _) in names.items()}, {n: p for n, (_, p) in names.items()}
-
-
-def choices(bench: Bench, shop: Shop, parts: Sequence[tuple[str, str]]) -> None:
+def choices(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: int) -> None:
     """Each view and each change under three policies: whether the cost chose the faster way, and what the choice cost."""
+    only = os.environ.get("BENCH_ONE", "")
+    whats = (APPENDED, NEAR, SPREAD)
+    parts = [(n, w) for w in whats for n in VIEWS if re.search(only, f"choice of {n}, {w}")]
+    parts = [("summed by day", NEAR)] if bench.smoke else parts
+    if not parts:
+        return
+    names = {f"{_named(n)}_{policy}": (VIEWS[n][0], policy) for n, _ in parts for policy in POLICIES}
+    texts, policies = {n: text for n, (text, _) in names.items()}, {n: p for n, (_, p) in names.items()}
+    shop = Shop(spark, root, rows, changed, texts, policies=policies)
     made = []
     for name, what in parts:
         part, change = f"choice of {name}, {what}", Changes(shop, what)
@@ -207,10 +196,10 @@ class Shop:
         self,
         spark: SparkSession,
         root: Path,
-        *,
         rows: int,
         changed: int,
         views: Mapping[str, str],
+        *,
         policy: str = "auto",
         policies: Mapping[str, str] | None = None,
     ) -> None:
@@ -273,18 +262,18 @@ class Shop:
             self.spark.read.format("delta").load(str(self.case.table(table))).createOrReplaceTempView(table)
         return timed(lambda: recompute(self.spark, self.views[name], self.case.table(f"hand_{name}")))
 
-    def updated(self, names: Sequence[str], change: Changes, number: int) -> Run:
-        """One update of these views; of all, where none is named."""
+    def updated(self, change: Changes, number: int) -> Run:
+        """One update of all views."""
         change.make(number)
         with stopwatch() as watch:
-            report = self.case.update(tables=names)
+            report = self.case.update()
         assert report.state == "COMPLETED", report.error
         return watch.run
 
-    def all_by_hand(self, names: Sequence[str], change: Changes, number: int) -> Run:
-        """These queries recomputed, one after the other."""
+    def all_by_hand(self, change: Changes, number: int) -> Run:
+        """All queries recomputed, one after the other."""
         change.make(number)
-        runs = [self.by_hand(name, change, number) for name in names]
+        runs = [self.by_hand(name, change, number) for name in self.views]
         return Run(sum(run.wall for run in runs), sum(run.cpu for run in runs))
 
     def check(self, name: str) -> None:
