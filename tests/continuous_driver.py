@@ -1,4 +1,4 @@
-"""A continuous update as a process of its own, to be watched, killed and stopped."""
+"""A continuous update as a process of its own, to be watched, killed and stopped; or in this one, where nobody kills it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,15 +53,7 @@ class ContinuousDriver:
 
     def stop(self) -> tuple[int, dict[str, Any]]:
         """Stop it as a person does; its exit code, and its report."""
-        done = subprocess.run(
-            _command(self.case, "stop"),
-            env=_environment(),
-            capture_output=True,
-            text=True,
-            timeout=150,
-            check=False,
-        )
-        assert (done.returncode, json.loads(done.stdout)["state"]) == (0, "STOPPED"), done.stderr
+        assert _stop(self.case) == "STOPPED"
         code = self.process.wait(60)
         return code, json.loads(self.log.with_suffix(".out").read_text().strip().rpartition("\n")[2])
 
@@ -68,6 +61,55 @@ class ContinuousDriver:
         """Leave nothing behind, whatever happened."""
         if self.process.poll() is None:
             self.kill()
+
+
+def run_until(case: PipelineCase, look: Callable[[], None]) -> tuple[int, dict[str, Any]]:
+    """Run a continuous update in this process, and stop it as a person does when ``look``, which runs beside it, returns.
+
+    Gives its exit code and report; raises what ``look`` raised.
+    """
+    failed: list[BaseException] = []
+    over = threading.Event()
+
+    def beside() -> None:
+        try:
+            look()
+        except BaseException as error:
+            failed.append(error)
+        while _stop(case) != "STOPPED" and not over.wait(0.2):  # it may not have begun
+            pass
+
+    # To a process whose update has just ended, a signal says nothing.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    thread = threading.Thread(target=beside)
+    thread.start()
+    try:
+        ended = case.run("--continuous")
+    finally:
+        over.set()
+        thread.join(100)
+        signal.signal(signal.SIGTERM, before)
+    if failed:
+        raise failed[0]
+    return ended
+
+
+def _stop(case: PipelineCase) -> str:
+    """What ``headwater stop`` says of it."""
+    done = subprocess.run(
+        _command(case, "stop"), env=_environment(), capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    state: str = json.loads(done.stdout)["state"]
+    return state
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    """Return when it holds."""
+    ends = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < ends, f"{what}: not within {seconds} s"
+        time.sleep(0.1)
 
 
 def _command(case: PipelineCase, verb: str, *more: str) -> list[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError
@@ -118,6 +118,11 @@ EVENTS = [
 ]
 _USERS = [("u1", "Ann", "DE", "gold")]
 _CUSTOMERS = [("c1", "Ann", "gold")]
+_USERS_CHANGES = [
+    ("u2", "Bo", "FR", "none", 2),
+    ("u1", "Anna", "DE", "gold", 3),
+    ("u2", "Bob", "FR", "none", 4),
+]
 _TRANSACTIONS = [("t1", "c1", 10.0, f"{DAY} 10:00:00"), ("t2", "c9", 20.0, f"{DAY} 10:01:00")]
 _CLICKS = [(1, f"{DAY} 10:02:00"), (2, f"{DAY} 10:30:00"), (9, f"{DAY} 15:00:00")]
 _IMPRESSIONS = [(1, f"{DAY} 10:00:00"), (3, f"{DAY} 10:29:00"), (9, f"{DAY} 14:59:00")]
@@ -144,74 +149,73 @@ def _write_json(folder: Path) -> None:
     (folder / "1.json").write_text("\n".join(lines) + "\n")
 
 
-def build_world(spark: SparkSession, root: Path) -> Path:
+def _at(clock: str) -> datetime:
+    return datetime.fromisoformat(clock).replace(tzinfo=UTC)
+
+
+def _event_columns(event: str, user: str, kind: str, at: str, amount: float, page: str) -> dict[str, Any]:
+    """An event with all columns in which the blocks look for the same things."""
+    written = f"{at.replace(' ', 'T')}.000Z"
+    raw = {
+        "event_id": event,
+        "user_id": user,
+        "event_type": kind,
+        "event_timestamp": written,
+        "platform": "web",
+    }
+    return {
+        "event_id": event, "user_id": user, "event_type": kind, "amount": amount, "page": page,
+        **dict.fromkeys(("event_timestamp", "event_time", "timestamp"), _at(at)),
+        "timestamp_str": written, "user_agent": "Mozilla/5.0 (Mobile)", "revenue": amount, "category": page,
+        "key": 1, "customer_id": "c1", "platform": "web", "session_id": f"{user}-s",
+        "raw_value": json.dumps(raw), "properties": {"duration_seconds": "90", "event_count": "3"},
+        "ingestion_timestamp": _at(at), "dt": _at(at).date(),
+    }  # fmt: skip
+
+
+def _table(names: str, rows: Iterable[Sequence[Any]], **types: pa.DataType) -> pa.Table:
+    """A table of rows; ``types``: of the columns that are not what their values look like."""
+    made = pa.Table.from_pylist([dict(zip(names.split(), row, strict=True)) for row in rows])
+    fields = [field.with_type(types.get(field.name, field.type)) for field in made.schema]
+    return made.cast(pa.schema(fields))
+
+
+def build_world(root: Path) -> Path:
     """Write the tables that blocks read, as other jobs would have left them; returns their warehouse."""
-    raw = spark.createDataFrame(
-        EVENTS, "event_id STRING, user_id STRING, event_type STRING, at STRING, amount DOUBLE, page STRING"
+    events = pa.Table.from_pylist([_event_columns(*event) for event in EVENTS])
+    events = events.set_column(events.column_names.index("key"), "key", events["key"].cast(pa.int32()))
+    users = _table("user_id user_name country_code loyalty_tier", _USERS)
+    customers = _table("customer_id customer_name customer_tier", _CUSTOMERS)
+    transactions = _table(
+        "transaction_id customer_id amount at transaction_time",
+        [(*row, _at(row[-1])) for row in _TRANSACTIONS],
     )
-    at = F.to_timestamp("at")
-    properties = F.struct(F.lit("90").alias("duration_seconds"), F.lit("3").alias("event_count"))
-    events = raw.select(
-        "*",
-        *[at.alias(name) for name in ("event_timestamp", "event_time", "timestamp")],
-        F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("timestamp_str"),
-        F.lit("Mozilla/5.0 (Mobile)").alias("user_agent"),
-        F.col("amount").alias("revenue"),
-        F.col("page").alias("category"),
-        F.lit(1).alias("key"),
-        F.lit("c1").alias("customer_id"),
-        F.lit("web").alias("platform"),
-        F.concat("user_id", F.lit("-s")).alias("session_id"),
-        F.to_json(
-            F.struct("event_id", "user_id", "event_type", "event_timestamp", F.lit("web").alias("platform"))
-        ).alias("raw_value"),
-        properties.alias("properties"),
-        at.alias("ingestion_timestamp"),
-        F.to_date(at).alias("dt"),
-    ).drop("at")
-    users = spark.createDataFrame(
-        _USERS, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING"
+    clicks = _table("click_id click_time", [(n, _at(at)) for n, at in _CLICKS], click_id=pa.int32())
+    impressions = _table(
+        "impression_id impression_time", [(n, _at(at)) for n, at in _IMPRESSIONS], impression_id=pa.int32()
     )
-    customers = spark.createDataFrame(
-        _CUSTOMERS, "customer_id STRING, customer_name STRING, customer_tier STRING"
+    seen = events.select(["user_id", "event_timestamp"]).rename_columns(["user_id", "impression_timestamp"])
+    dimension = _table("key label", [(1, "one")], key=pa.int32())
+    since = users.append_column("updated_timestamp", pa.array([_at(DAY)] * len(_USERS)))
+    changes = _table(
+        "user_id user_name country_code loyalty_tier updated_timestamp _rescued_data",
+        [(*row, _at(f"{DAY} 0{hour}:00:00"), None) for *row, hour in _USERS_CHANGES],
+        _rescued_data=pa.string(),
     )
-    transactions = spark.createDataFrame(
-        _TRANSACTIONS, "transaction_id STRING, customer_id STRING, amount DOUBLE, at STRING"
-    ).select("*", F.to_timestamp("at").alias("transaction_time"))
-    clicks = spark.createDataFrame(_CLICKS, "click_id INT, at STRING").select(
-        "click_id", F.to_timestamp("at").alias("click_time")
-    )
-    impressions = spark.createDataFrame(_IMPRESSIONS, "impression_id INT, at STRING").select(
-        "impression_id", F.to_timestamp("at").alias("impression_time")
-    )
-    seen = events.select("user_id", F.col("event_timestamp").alias("impression_timestamp"))
-    dimension = spark.createDataFrame([(1, "one")], "key INT, label STRING")
-    since = users.withColumn("updated_timestamp", F.to_timestamp(F.lit(DAY)))
-    users_changes = [
-        ("u2", "Bo", "FR", "none", 2),
-        ("u1", "Anna", "DE", "gold", 3),
-        ("u2", "Bob", "FR", "none", 4),
-    ]
-    changes = spark.createDataFrame(users_changes, "user_id STRING, user_name STRING, country_code STRING, loyalty_tier STRING, hour INT").select(
-        "user_id", "user_name", "country_code", "loyalty_tier",
-        F.expr(f"timestamp'{DAY}' + make_interval(0, 0, 0, 0, hour)").alias("updated_timestamp"),
-        F.lit(None).cast("string").alias("_rescued_data"),
-    )  # fmt: skip
     tables = {
         "raw/events": events, "shop/events": events, "shop/source": events, "bronze/events": events,
-        "bronze/raw_events": events.select("raw_value", "ingestion_timestamp", "dt"),
+        "bronze/raw_events": events.select(["raw_value", "ingestion_timestamp", "dt"]),
         "silver/enriched_events": events, "raw/transactions": transactions, "raw/customers": customers,
-        "shop/customers": customers, "silver/users": users.select("user_id", "user_name", "country_code", "loyalty_tier"),
-        "shop/silver_users": users, "shop/source_users": since, "shop/cdc_user_changes": changes, "shop/clicks": clicks, "shop/impressions": impressions,
+        "shop/customers": customers, "silver/users": users, "shop/silver_users": users, "shop/source_users": since,
+        "shop/cdc_user_changes": changes, "shop/clicks": clicks, "shop/impressions": impressions,
         "bronze/impressions": seen, "shop/huge_dimension": dimension, "shop/dim_table": dimension,
+        "files/sales_delta": customers,
     }  # fmt: skip
-    tables["files/sales_delta"] = customers
     for folder in ("events_json", "sales_json"):
         _write_json(root / "files" / folder)
-    rows = {id(frame): frame.toArrow() for frame in tables.values()}
-    for name, frame in tables.items():
+    for name, rows in tables.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        write_deltalake(str(root / name), rows[id(frame)])
+        write_deltalake(str(root / name), rows)
     return root
 
 

@@ -44,7 +44,7 @@ def test_cdc(bench: Bench, tmp_path: Path) -> None:
 def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
     """Types 1 and 2, neighbouring and spread keys."""
     keys, changes = bench.size("keys", 1_000_000, smoke=400), bench.size("changes", 10_000, smoke=40)
-    grown = bench.size("grown", 5, smoke=2)
+    grown, files = bench.size("grown", 5, smoke=2), bench.size("files_of_a_table", 16, smoke=2)
     for kind in (1, 2):
         # A smoke run has each type and each kind of keys once.
         for where in (("near",), ("spread",))[kind - 1] if bench.smoke else ("near", "spread"):
@@ -60,7 +60,7 @@ def measure(bench: Bench, root: Path, spark: SparkSession) -> None:
             if where == "near" and not bench.smoke:
                 tables[GROWN] = _Table(root / part / "d", _ours(spark, kind), kind, keys * grown)
             for table in tables.values():
-                table.fill(spark)
+                table.fill(spark, files)
             contenders = {name: partial(table.take, stream) for name, table in tables.items()}
             bench.interleaved(part, contenders, share=0.25, most=PARTS - 2, warm=True)
             wrong = {name: table.wrong_rows(spark, stream.events) for name, table in tables.items()}
@@ -141,9 +141,9 @@ class _Table:
     keys: int
     vectors: bool = False
 
-    def fill(self, spark: SparkSession) -> None:
-        """Its first rows, in files that each hold a range of keys; a file has as many in a greater table."""
-        rows = spark.range(0, self.keys, 1, max(16, self.keys // 62_500)).selectExpr(
+    def fill(self, spark: SparkSession, files: int) -> None:
+        """Its first rows, in so many files that each hold a range of keys; a file has as many in a greater table."""
+        rows = spark.range(0, self.keys, 1, max(files, self.keys // 62_500)).selectExpr(
             "id as key", "concat('n', id) as name", "id % 1000 as amount"
         )
         if self.kind == 2:

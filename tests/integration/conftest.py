@@ -13,14 +13,15 @@ from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
 from tests.spark_fixtures import few_jobs, kept, pipeline, spark
+from tests.store_driver import store_driver
 
-__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark"]
+__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark", "store_driver"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
 ROOMY = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -Xms1g -Xmn600m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -XX:MetaspaceSize=300m -Xms1300m -Xmn900m",
     "spark.sql.ui.retainedExecutions": "50",
     # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",

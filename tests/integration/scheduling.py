@@ -50,7 +50,7 @@ LONG = (
     "test_bad_messages_do_not_stop_a_stream.py",
 )
 # Files that share what is made once in a process, and takes seconds.
-SHARED = ("shared_broker", "prepared_pipeline")
+SHARED = ("store_driver", "shared_broker", "prepared_pipeline")
 _HERE = Path(__file__).parent
 
 

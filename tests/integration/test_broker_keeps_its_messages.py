@@ -52,15 +52,15 @@ def test_after_a_crash_and_a_restart(broker: KafkaBroker):
     assert count(broker) == MESSAGES
 
 
-def test_it_listens_on_loopback_only(broker: KafkaBroker):
-    """Another machine can't reach it: every port it listens on is of the loopback address."""
+def test_it_listens_on_loopback_only(shared_broker: KafkaBroker):
+    """Another machine can't reach it: every port it listens on is of the loopback address, the one with a login as well."""
     listening = [
         connection.laddr.ip.removeprefix("::ffff:")
-        for connection in psutil.Process(broker.pid).net_connections("tcp")
+        for connection in psutil.Process(shared_broker.pid).net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     ]
     assert set(listening) == {"127.0.0.1"}
-    assert len(listening) == 2
+    assert len(listening) == 3
 
 
 def test_a_taken_port_is_told(tmp_path: Path):

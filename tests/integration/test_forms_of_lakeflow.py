@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.lakeflow_blocks import (
     FILE_FORMS,
     SPELLINGS,
@@ -35,10 +34,13 @@ from pyspark.sql.types import *
 events_df = spark.readStream.table("bronze.events")"""
 
 
+pytestmark = pytest.mark.usefixtures("spark")
+
+
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables that the forms read."""
-    return build_world(spark, tmp_path_factory.mktemp("world") / "warehouse")
+    return build_world(tmp_path_factory.mktemp("world") / "warehouse")
 
 
 REFUSALS: dict[str, tuple[str, Outcome]] = {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +16,23 @@ from tests.integration.test_damage_is_named_before_a_row_is_read import CHECKPOI
 from tests.object_stores import StoreServer, store_server
 from tests.pipeline_case import NO_CODE, SPARK, spec_of
 from tests.prepared_pipeline import FLOWS, conditions_in
+from tests.store_driver import StoreDriver
 
+import run_update
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.commands.command_line import main
 from headwater.delta_log.commits import commit_file
 from headwater.delta_log.table_history import head_version
 from headwater.graph.pipeline_project import open_project
-from headwater.runtime.java import java_environment
 from headwater.storage.access import object_store
 from headwater.storage.delta_tables import small_table
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, parts_below, place_of
 from headwater.storage.walking import files_below, remove_tree
+from headwater_spark.session import start_session
 
-CHECKOUT = Path(__file__).parents[2]
-STORE = ["--storage=s3://lake/storage", "--warehouse=s3://lake/warehouse", "--json"]
-JOB = "s3://lake/jobs/taken"
+STORE = ["--storage=s3://mended/storage", "--warehouse=s3://mended/warehouse", "--json"]
+JOB = "s3://mended/jobs/taken"
 SOURCE = """
 from pyspark.sql import functions as F
 from headwater import pipelines as dp
@@ -59,37 +57,37 @@ dp.create_streaming_table("taken", path="{JOB}/table")
 def goes_on():
     return spark.readStream.schema(SCHEMA).json("{{landing}}")
 """
-# One session serves a job by hand and all updates: a line of JSON for each, answered by a line of JSON.
-DRIVER = """
-import json, sys
-import run_update
-from headwater.graph.pipeline_project import open_project
-from headwater_spark.session import start_session
 
-folder, landing, job, *roots = sys.argv[1:]
-project = open_project(folder, storage=roots[0].partition("=")[2], warehouse=roots[1].partition("=")[2])
-spark = start_session(project.pipeline_id, project.spark_conf)
-rows = spark.readStream.schema("id INT, team STRING, points INT").json(landing)
-rows.writeStream.format("delta").option("checkpointLocation", f"{job}/checkpoint").trigger(availableNow=True).start(
-    f"{job}/table").awaitTermination()
-print("{}", flush=True)
-for line in sys.stdin:
-    code = run_update.main([folder, *json.loads(line)])
-    print(json.dumps({"ended": code}), flush=True)
-"""
+
+def by_hand(folder: str, landing: str, job: str, *roots: str) -> None:
+    """In the driver: a job by hand, in the session that all updates go on with."""
+    project = open_project(folder, storage=roots[0].partition("=")[2], warehouse=roots[1].partition("=")[2])
+    spark = start_session(project.pipeline_id, project.spark_conf)
+    rows = spark.readStream.schema("id INT, team STRING, points INT").json(landing)
+    writer = rows.writeStream.format("delta").option("checkpointLocation", f"{job}/checkpoint")
+    writer.trigger(availableNow=True).start(f"{job}/table").awaitTermination()
+
+
+def updated(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """In the driver: an update's exit code and report."""
+    output = io.StringIO()
+    with redirect_stdout(output):
+        code = run_update.main(list(arguments))
+    return code, json.loads(output.getvalue().splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[StoreServer]:
     with store_server(light=True) as server:
-        server.make_bucket("lake")
+        server.make_bucket("mended")
         yield server
 
 
 class Shop:
     """The pipeline, its input, and the process that runs its updates."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, driver: StoreDriver, server: StoreServer) -> None:
+        self.driver, self.server = driver, server
         self.folder, self.landing = root / "shop", root / "landing"
         (self.folder / "transformations").mkdir(parents=True)
         self.landing.mkdir()
@@ -97,7 +95,6 @@ class Shop:
         (self.folder / "pipeline.yml").write_text(spec)
         self.write(SOURCE)
         self.rows: list[dict[str, Any]] = []
-        self.log = root / "driver.log"
         self.roots = [f"--storage={root}/storage", f"--warehouse={root}/warehouse", "--json"]
 
     def write(self, source: str) -> None:
@@ -112,41 +109,17 @@ class Shop:
         (self.landing / f"{first:05d}.json").write_text("\n".join(map(json.dumps, rows)))
         self.rows += rows
 
-    @contextmanager
-    def driver(self) -> Iterator[None]:
-        """The process; the job by hand has run when it is there."""
-        environment = {
-            **os.environ, **java_environment(), "PYTHONPATH": os.pathsep.join(["include", "jobs", "plugins"]),
-        }  # fmt: skip
-        argv = [sys.executable, "-c", DRIVER, str(self.folder), str(self.landing), JOB, *STORE]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                argv, cwd=CHECKOUT, env=environment, text=True, stderr=log, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )  # fmt: skip
-            try:
-                self.answer()
-                yield
-            finally:
-                self.process.kill()
-                self.process.wait()
-
-    def answer(self) -> dict[str, Any]:
-        """The next line of the process."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.log.read_text()[-4000:]
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def by_hand(self) -> None:
+        """A job that somebody wrote takes in what has landed."""
+        arguments = (str(self.folder), str(self.landing), JOB, *STORE)
+        self.driver.run(by_hand, *arguments, server=self.server.environment())
 
     def update(self) -> tuple[int, dict[str, Any]]:
         """An update's exit code and report."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(self.roots) + "\n")
-        self.process.stdin.flush()
-        report = self.answer()
-        while "ended" not in (last := self.answer()):
-            report = last
-        return last["ended"], report
+        code, report = self.driver.run(
+            updated, str(self.folder), *self.roots, server=self.server.environment(), goes_on=True
+        )
+        return code, report
 
     def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
         """A verb's exit code and answer."""
@@ -183,7 +156,7 @@ class Shop:
 
 
 def place(key: str) -> Place:
-    return place_of(f"s3://lake/{key}", store=object_store("s3"))
+    return place_of(f"s3://mended/{key}", store=object_store("s3"))
 
 
 def read(key: str) -> Counter[tuple[Any, ...]]:
@@ -286,45 +259,45 @@ def findings(shop: Shop) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.timeout(300)
-def test_repairs_on_s3(s3: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_repairs_on_s3(s3: StoreServer, tmp_path: Path, store_driver: StoreDriver):
     """A job's checkpoint is taken over, and folders become S3; four kinds of damage are named, refused before a write, and repaired; four are mended."""
-    shop = Shop(tmp_path)
+    shop = Shop(tmp_path, store_driver, s3)
     shop.land()
-    with shop.driver():
-        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
-        shop.land()
-        shop.relocate()
-        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
-        shop.check()
-        assert findings(shop) == (0, {})
-        each_damage_is_named(shop)
-        assert findings(shop) == (0, {})
-        assert len(shop.verb("checkpoints", "snapshot")[1]["snapshots"]) == 4
+    shop.by_hand()
+    assert shop.update()[0] == 0, shop.driver.said[-4000:]
+    shop.land()
+    shop.relocate()
+    assert shop.update()[0] == 0, shop.driver.said[-4000:]
+    shop.check()
+    assert findings(shop) == (0, {})
+    each_damage_is_named(shop)
+    assert findings(shop) == (0, {})
+    assert len(shop.verb("checkpoints", "snapshot")[1]["snapshots"]) == 4
 
-        expected = damage(shop)
-        assert findings(shop) == (3, expected)
-        before = written()
-        shop.land()
-        assert shop.update()[0] == 3
-        assert written() == before
+    expected = damage(shop)
+    assert findings(shop) == (3, expected)
+    before = written()
+    shop.land()
+    assert shop.update()[0] == 3
+    assert written() == before
 
-        actions = {"silver": "rebuild", "bronze": "restore", "running": "rewind", "goes_on": "mend"}
-        for flow, action in actions.items():
-            code, answer = shop.verb("repair", flow, f"--action={action}", "--yes")
-            assert (code, answer["state"]) == (0, "COMPLETED")
-            assert answer["repair"]["doubled"].startswith("no rows"), answer
-        assert findings(shop) == (0, {})
-        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
-        shop.check()
+    actions = {"silver": "rebuild", "bronze": "restore", "running": "rewind", "goes_on": "mend"}
+    for flow, action in actions.items():
+        code, answer = shop.verb("repair", flow, f"--action={action}", "--yes")
+        assert (code, answer["state"]) == (0, "COMPLETED")
+        assert answer["repair"]["doubled"].startswith("no rows"), answer
+    assert findings(shop) == (0, {})
+    assert shop.update()[0] == 0, shop.driver.said[-4000:]
+    shop.check()
 
-        expected = small_damage(shop)
-        assert findings(shop) == (0, expected)
-        shop.land()
-        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
-        shop.check()
-        assert findings(shop) == (0, {})
+    expected = small_damage(shop)
+    assert findings(shop) == (0, expected)
+    shop.land()
+    assert shop.update()[0] == 0, shop.driver.said[-4000:]
+    shop.check()
+    assert findings(shop) == (0, {})
 
-        shop.land()
-        assert refused_without(shop, newest_file("bronze"), "bronze") == "TABLE_FILES_GONE"
-        assert shop.update()[0] == 0, shop.log.read_text()[-4000:]
-        shop.check()
+    shop.land()
+    assert refused_without(shop, newest_file("bronze"), "bronze") == "TABLE_FILES_GONE"
+    assert shop.update()[0] == 0, shop.driver.said[-4000:]
+    shop.check()

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 from tests.lakeflow_blocks import (
     Block,
     Member,
@@ -39,7 +38,10 @@ from headwater_demo.kafka_broker import KafkaBroker
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 HUB = "Endpoint=sb://127.0.0.1:{port}/;SharedAccessKeyName=a;SharedAccessKey=b/c=;EntityPath=events;UseDevelopmentEmulator=true"
 
-pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside this checkout")
+pytestmark = [
+    pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside this checkout"),
+    pytest.mark.usefixtures("spark"),
+]
 
 # What each seed's blocks find around them: the imports of the seed's first cell, and what it leaves to the reader.
 PRELUDES = {
@@ -240,9 +242,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables that the blocks read."""
-    return build_world(spark, tmp_path_factory.mktemp("world") / "warehouse")
+    return build_world(tmp_path_factory.mktemp("world") / "warehouse")
 
 
 @pytest.fixture

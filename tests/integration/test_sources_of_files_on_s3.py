@@ -1,15 +1,12 @@
 """Files on S3 are sources as files in folders are: each once, and the tables have the rows of an oracle.
 
-One driver of its own runs all updates: a session of the other tests was started without what S3 needs.
+One driver with what S3 needs runs all updates.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 import time
 import traceback
 from datetime import UTC, datetime, timedelta
@@ -25,6 +22,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from tests.object_stores import StoreServer, store_server
 from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
+from tests.store_driver import StoreDriver
 
 import run_backfill
 from headwater.errors import HeadwaterError
@@ -37,7 +35,6 @@ from headwater.storage.place import place_of, use_in_this_driver
 from headwater.updates.news import has_news
 from headwater_spark.session import start_session
 
-CHECKOUT = Path(__file__).parents[2]
 SOURCE = """
 import os
 LAKE = spark.conf.get("lake")
@@ -108,28 +105,19 @@ def grown():
 DIFFERENCES: list[str] = []
 
 
-def test_every_form_of_source_takes_its_files_once(tmp_path: Path):
+def test_every_form_of_source_takes_its_files_once(tmp_path: Path, store_driver: StoreDriver):
     """Formats, globs, partitions, evolution, overwritten and damaged files, and a failed batch; roots in folders, and on S3."""
     with store_server(light=True) as server:
-        for bucket in ("raw", "schemas", "archive", "lake"):
+        for bucket in ("raw", "schemas", "archive", "beside"):
             server.make_bucket(bucket)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["include", "jobs", "plugins", "."])}
         # The pipeline's own spec says where the server is.
-        environment = {
-            name: value for name, value in environment.items() if not name.startswith("AWS_ENDPOINT")
-        }
-        code = f"from tests.integration.{Path(__file__).stem} import drive; drive()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path), server.endpoint, str(server.log)],
-            check=False, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=280,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
-    assert "of-the-test" not in done.stdout + done.stderr
+        differences = store_driver.run(drive, str(tmp_path), server.endpoint, str(server.log))
+    assert differences == [], store_driver.said[-6000:]
+    assert "of-the-test" not in store_driver.said
 
 
-def drive() -> None:
-    """The driver's process."""
-    root, endpoint, log = sys.argv[1:]
+def drive(root: str, endpoint: str, log: str) -> list[str]:
+    """All of it, in the driver; what is not as it should be."""
     use_in_this_driver(object_store("s3", {"endpoint": endpoint, "region": "us-east-1"}, {}))
     server = StoreServer(endpoint, Path(log), None)  # type: ignore[arg-type]  # it is not this process's own
     spec = f"  lake: s3://raw\nobject_store:\n  endpoint: {endpoint}\n  region: us-east-1\n"
@@ -139,10 +127,9 @@ def drive() -> None:
         print(part.__name__, time.monotonic(), flush=True)
         part(folders, server)
     stored = PipelineCase(Path(root) / "stored", ON_S3, {}, spec)
-    stored.storage, stored.warehouse = place_of("s3://lake/storage"), place_of("s3://lake/warehouse")  # type: ignore[assignment]
+    stored.storage, stored.warehouse = place_of("s3://beside/storage"), place_of("s3://beside/warehouse")  # type: ignore[assignment]
     both_on_s3(stored)
-    if DIFFERENCES:
-        raise SystemExit("\n".join(DIFFERENCES))
+    return DIFFERENCES
 
 
 def same(real: object, expected: object, about: object = "") -> None:
@@ -165,9 +152,9 @@ def put(key: str, content: Any) -> None:
     place.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def mark(key: str) -> None:
+def mark(server: StoreServer, key: str) -> None:
     """Mark a folder, as Hadoop and consoles do; no path of ours ends with a slash."""
-    client: Any = boto3.session.Session().client("s3", endpoint_url=sys.argv[2], region_name="us-east-1")
+    client: Any = boto3.session.Session().client("s3", endpoint_url=server.endpoint, region_name="us-east-1")
     client.put_object(Bucket="raw", Key=key)
 
 
@@ -179,10 +166,10 @@ def rows(case: PipelineCase, name: str, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in pa.table(answer).to_pylist()), key=repr)
 
 
-def first(case: PipelineCase, _: StoreServer) -> None:
+def first(case: PipelineCase, server: StoreServer) -> None:
     """What is there at first, with marks of folders, hidden names, a damaged file, and a flow that fails."""
-    mark("grown/")
-    mark("grown/nothing yet/")
+    mark(server, "grown/")
+    mark(server, "grown/nothing yet/")
     for number in (1, 2, 3):
         put(f"grown/day=2026-01-0{number}/x y ü%41:{number}.json", [{"id": number, "name": f"n{number}"}])
     put("grown/_tmp/no.json", [{"id": 99}])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,6 +11,7 @@ import pytest
 from tests.killed_before_recording import killed_before_recording
 from tests.object_stores import store_server
 from tests.pipeline_case import NO_CODE, SPARK, spec_of
+from tests.store_driver import StoreDriver
 from tests.stored_case import StoredCase
 
 import replay_quarantine
@@ -28,7 +26,6 @@ from headwater.storage.walking import files_below
 from headwater.updates.news import has_news
 from headwater_spark.backfills import table_backfill
 
-CHECKOUT = Path(__file__).parents[2]
 SOURCE = """
 @dp.table
 def raw():
@@ -54,28 +51,14 @@ LIVE = ("raw", "orders")
 SECOND = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 
 
-def test_all_verbs_on_s3(tmp_path: Path):
+def test_all_verbs_on_s3(tmp_path: Path, store_driver: StoreDriver):
     """One pipeline: a killed backfill is put right, rows are replayed, history is loaded, batches are counted, files go, a table goes, and
     one gets another name.
     """
     with store_server(light=True) as server:
         server.make_bucket("lake")
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from tests.integration.test_verbs_on_s3 import drive; drive()",
-                str(tmp_path),
-            ],
-            check=False,
-            cwd=CHECKOUT,
-            env={**os.environ, "PYTHONPATH": "include:jobs:plugins:."},
-            capture_output=True,
-            text=True,
-            timeout=400,
-        )
-    print(done.stdout)
-    assert done.returncode == 0, done.stderr[-8000:]
+        store_driver.run(drive, str(tmp_path), server=server.environment())
+    print(store_driver.said)
 
 
 class Orders(StoredCase):
@@ -129,10 +112,10 @@ class Orders(StoredCase):
         return {(step["kind"], step["subject"]): step for step in answer["steps"]}
 
 
-def drive() -> None:
-    """All of it, in one process and one JVM."""
+def drive(root: str) -> None:
+    """All of it, in the driver."""
     started = time.monotonic()
-    case = Orders(Path(sys.argv[1]), SOURCE, spec=SPEC)
+    case = Orders(Path(root), SOURCE, spec=SPEC)
     case.lands(2, (1, 1, 10), (2, 2, 20), (3, 3, -5))
     case.lands(2, (4, 2, 40), (5, 3, 50))
     case.updated(*LIVE)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -22,15 +17,17 @@ from py4j.protocol import get_return_value
 from tests.object_stores import one_at_a_time
 from tests.pipeline_case import NO_CODE, SPARK
 from tests.racing_writers import REFUSALS, Writer, at_once, java
+from tests.store_driver import StoreDriver
 from werkzeug.serving import make_server
 
-from headwater.runtime.object_store import store_settings
+from headwater.runtime.conditions import UnsafeStoreSetting
+from headwater.runtime.object_store import session_conf, store_settings
 from headwater.storage.access import ObjectStore
+from headwater_spark.object_store import refuse_unsafe_session
+from headwater_spark.session import start_session
 
 ROUNDS = 40
 BUCKET = "races"
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Server:
@@ -129,51 +126,30 @@ def test_what_is_cancelled_or_may_be_replaced(writers: list[Writer]):
     assert second.read("checkpoint/3") == "newer"
 
 
-# A Spark of its own, because the class path is fixed when a JVM starts.
-SESSION = """
-import json, sys
-from headwater.runtime.conditions import UnsafeStoreSetting
-from headwater.runtime.object_store import session_conf
-from headwater.storage.access import ObjectStore
-from headwater_spark.object_store import refuse_unsafe_session
-from headwater_spark.session import start_session
-
-roots = ("s3://races/storage", "s3://races/warehouse")
-user = json.loads(sys.argv[2])
-store = ObjectStore("s3", sys.argv[1], None, path_style=True)
-spark = start_session("store", session_conf(roots, store, user))
-for ids in (range(10), range(5, 15)):
-    spark.createDataFrame([(i,) for i in ids], "id INT").write.format("delta").mode("append").save(f"{roots[1]}/source")
-    rows = spark.readStream.format("delta").load(f"{roots[1]}/source").groupBy("id").count()
-    write = rows.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
-    write.option("checkpointLocation", f"{roots[0]}/checkpoint").start(f"{roots[1]}/counts").awaitTermination()
-counts = sorted(tuple(row) for row in spark.read.format("delta").load(f"{roots[1]}/counts").collect())
-spark._jsc.hadoopConfiguration().set("fs.s3a.bucket.races.performance.flags", "create")
-try:
-    refuse_unsafe_session(spark)
-    refused = ""
-except UnsafeStoreSetting as error:
-    refused = error.what
-print(json.dumps({"counts": counts, "refused": refused}))
-spark.stop()
-"""
-
-
-def test_spark_writes_commits_and_batches_with_the_mark(server: Server):
-    """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
-    paths = os.pathsep.join(str(CHECKOUT / name) for name in ("include", "jobs"))
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
-    quick = {**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION, server.endpoint, json.dumps(quick)],
-        env={**os.environ, **keys, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
+def counted(endpoint: str, quick: dict[str, str]) -> dict[str, Any]:
+    """In the driver: a table and what a stateful stream makes of it, twice; why a session that is not safe is refused."""
+    roots = ("s3://races/storage", "s3://races/warehouse")
+    spark = start_session(
+        "store", session_conf(roots, ObjectStore("s3", endpoint, None, path_style=True), quick)
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    answer = json.loads(done.stdout.strip().rpartition("\n")[2])
+    for ids in (range(10), range(5, 15)):
+        frame = spark.createDataFrame([(i,) for i in ids], "id INT")
+        frame.write.format("delta").mode("append").save(f"{roots[1]}/source")
+        rows = spark.readStream.format("delta").load(f"{roots[1]}/source").groupBy("id").count()
+        write = rows.writeStream.format("delta").outputMode("complete").trigger(availableNow=True)
+        write = write.option("checkpointLocation", f"{roots[0]}/checkpoint")
+        write.start(f"{roots[1]}/counts").awaitTermination()
+    counts = sorted(tuple(row) for row in spark.read.format("delta").load(f"{roots[1]}/counts").collect())
+    spark._jsc.hadoopConfiguration().set("fs.s3a.bucket.races.performance.flags", "create")
+    with pytest.raises(UnsafeStoreSetting) as refused:
+        refuse_unsafe_session(spark)
+    return {"counts": counts, "refused": refused.value.what}
+
+
+def test_spark_writes_commits_and_batches_with_the_mark(server: Server, store_driver: StoreDriver):
+    """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
+    quick = {**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"}
+    answer = store_driver.run(counted, server.endpoint, quick)
     assert answer["counts"] == [[i, 2 if 5 <= i < 10 else 1] for i in range(15)]
     assert "fs.s3a.bucket.races.performance.flags" in answer["refused"]
     checkpoint, tables = "storage/checkpoint", ("warehouse/source", "warehouse/counts")

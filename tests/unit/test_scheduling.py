@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
-from tests.integration.scheduling import LONG, ByFile, in_order
+from tests.integration.scheduling import LONG, SHARED, ByFile, in_order
 
 FOLDER = Path(__file__).parents[1] / "integration"
 
@@ -20,8 +20,10 @@ def test_long_files_come_first():
     assert [item.path.name for item in items] == [LONG[0], LONG[1], LONG[1], "test_a.py", "test_b.py"]
 
 
-def test_files_that_share_a_broker_go_to_one_process():
-    """One broker is started, not one in each process; every other file is a unit of its own, in the order of the collection."""
+def test_files_that_share_something_go_to_one_process():
+    """One broker is started, not one in each process, and one driver for S3; every other file is a unit of its own, in the order of
+    the collection.
+    """
     options = SimpleNamespace(loadscopereorder=True)
     config: Any = SimpleNamespace(option=options, getvalue=lambda _: ["2*popen"])
     scheduler = ByFile(config, MagicMock())
@@ -30,9 +32,10 @@ def test_files_that_share_a_broker_go_to_one_process():
     units = {
         file.name: scheduler._split_scope(f"tests/integration/{file.name}::test_it[a]") for file in files
     }
-    with_broker = {file.name for file in files if "shared_broker" in file.read_text()}
-    assert len(with_broker) > 2
-    assert len({units[name] for name in with_broker}) == 1
+    for shared in ("shared_broker", "store_driver"):
+        sharing = {file.name for file in files if shared in file.read_text()}
+        assert len(sharing) > 2
+        assert len({units[name] for name in sharing}) == 1
     alone = [name for name, unit in units.items() if unit == f"tests/integration/{name}"]
     assert len(alone) > 100
-    assert len(set(units.values())) == len(alone) + 2
+    assert len(set(units.values())) == len(alone) + len(SHARED)
