@@ -67,11 +67,11 @@ CASES = {
     ),
     "a table property that Delta does not know": (
         GOOD + '@dp.table(table_properties={"delta.apendOnly": "true"})\ndef x():\n    return spark.range(1)\n',
-        errors.UnsupportedArgument, "table_properties", "delta.apendOnly=true", "leave it out",
+        errors.UnsupportedArgument, "table_properties", "delta.apendOnly=true", "leave them out",
     ),
     "a value that a table property can't have": (
         GOOD + '@dp.table(table_properties={"delta.appendOnly": "maybe"})\ndef x():\n    return spark.range(1)\n',
-        errors.UnsupportedArgument, "table_properties", "delta.appendOnly=maybe", "leave it out",
+        errors.UnsupportedArgument, "table_properties", "delta.appendOnly=maybe", "leave them out",
     ),
     "an argument that can't be honoured": (
         GOOD + '@dp.table(row_filter="f")\ndef x():\n    return spark.range(1)\n',

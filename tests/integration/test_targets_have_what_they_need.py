@@ -163,7 +163,8 @@ def test_several_flows_fill_one_target(pipeline):
             'dp.apply_changes(target="t", **ARGUMENTS)\n@dp.append_flow(target="t")\ndef more():\n    return dp.read_stream("cdc")',
             "and rows from 'more'",
         ),
-        ('dp.apply_changes(target="t", system_sequence_by="version", **ARGUMENTS)', "Bitemporal"),
+        ('dp.apply_changes(target="t", system_sequence_by="version", **ARGUMENTS)', "go together"),
+        ('dp.apply_changes(target="t", stored_as_scd_type="bitemporal", **ARGUMENTS)', "Give both"),
         (
             'dp.apply_changes(target="t", columns_to_update="name", **ARGUMENTS)',
             "not an array of column names",

@@ -103,9 +103,7 @@ def apply_changes(
             columns, opened = fitted, OpenTarget.at(spark, target.path)
         if columns.by_column or columns.system is not None or not may_be_written_from_the_driver(target.path):
             opened.read_ahead()
-        # A bitemporal history is decided by Spark alone.
-        fast = target.fast_path and columns.system is None
-        with change_batch(batch, columns, where, fast_path=fast) as events:
+        with change_batch(batch, columns, where, fast_path=target.fast_path) as events:
             if events.remaining or events.cleared_at is not None:
                 _merge(columns)(events, opened, side, transaction)
 

@@ -94,7 +94,8 @@ def change_batch(
             incoming = stack.enter_context(cached(_normal(batch, columns)))
             count = incoming.count()
         rows = small(incoming, count)
-        if rows.is_local and arrow_can_reduce(columns) and not columns.by_column:
+        alone = not columns.by_column and columns.system is None
+        if rows.is_local and alone and arrow_can_reduce(columns):
             distinct, ties = _reduced_on_driver(rows, columns)
             yield _as_batch(distinct, facts_of(distinct.table, count, ties, columns), columns, where)
             return

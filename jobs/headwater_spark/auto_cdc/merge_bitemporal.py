@@ -41,7 +41,7 @@ from headwater_spark.auto_cdc.change_events import (
 from headwater_spark.auto_cdc.change_metrics import with_counts
 from headwater_spark.auto_cdc.merge_history import FILLED, runs_and_deletes
 from headwater_spark.auto_cdc.merged_values import merged_values
-from headwater_spark.auto_cdc.on_driver.rows import Rows, reusable
+from headwater_spark.auto_cdc.on_driver.rows import Rows, on_driver, reusable
 from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import REMOVED, SideTable
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -59,21 +59,27 @@ def merge_bitemporal(
     batch: ChangeBatch, target: OpenTarget, side: SideTable, transaction: BatchTransaction
 ) -> None:
     """Merge a batch into a bitemporal target."""
-    columns = batch.columns
+    columns, local = batch.columns, batch.local is not None
     with ExitStack() as stack:
+
+        def kept(frame: DataFrame) -> Rows:
+            return stack.enter_context(reusable(frame, local=local))
+
         known = _known(batch, side)
-        events = stack.enter_context(reusable(_events(batch, known), local=False)).frame
-        changes = _changes(events, known, columns)
-        changes = stack.enter_context(reusable(changes, local=False)).frame
-        since = changes.groupBy(*columns.key_columns).agg(F.min(SYSTEM).alias(_SINCE))
-        affected = _affected(target.rows, since, batch)
-        source = _source(_believed(events, affected, since, columns), affected, columns).localCheckpoint()
+        events = kept(_events(batch, known)).frame
+        changes = kept(_changes(events, known, columns))
+        since = kept(changes.frame.groupBy(*columns.key_columns).agg(F.min(SYSTEM).alias(_SINCE))).frame
+        affected = kept(_affected(target.rows_about(batch).frame, since, batch)).frame
+        moments = kept(_moments(events, since, columns)).frame
+        source = _source(_believed(events, affected, moments, columns), affected, columns)
+        # Not cached: a merge recomputes every cache that depends on its target.
+        rows = on_driver(source) if local else Rows(source.localCheckpoint())
         transaction = with_counts(transaction, batch, upserts=None, tombstones=0)
-        if not changes.isEmpty():
+        if changes.table.num_rows if changes.is_local else not changes.frame.isEmpty():
             identity = [*columns.keys, SEQUENCE, SYSTEM]
-            news = Rows(changes.withColumn(REMOVED, F.lit(False)))
+            news = replace(changes, frame=changes.frame.withColumn(REMOVED, F.lit(False)))
             side.merge(news, identity, transaction, batch.key_filter("t"))
-    _merge(batch, source, target, transaction)
+    _merge(batch, rows.frame, target, transaction)
 
 
 def _known(batch: ChangeBatch, side: SideTable) -> DataFrame | None:
@@ -119,10 +125,11 @@ def _affected(rows: DataFrame, since: DataFrame, batch: ChangeBatch) -> DataFram
     return about.where(may_change).select(*columns.key_columns, row, *_ENDS, _SINCE)
 
 
-def _believed(events: DataFrame, affected: DataFrame, since: DataFrame, columns: ChangeColumns) -> DataFrame:
+def _believed(
+    events: DataFrame, affected: DataFrame, moments: DataFrame, columns: ChangeColumns
+) -> DataFrame:
     """The rows of the changed keys, believed when the first change became known or later, with the time of that."""
     keys, by = list(columns.keys), columns.key_columns
-    moments = _moments(events, since, columns)
     known = events.alias("e").join(moments.alias("m"), keys).where(F.col(SYSTEM) <= F.col(_BEGAN))
     rank = F.struct(SYSTEM, DELETE, comparable(F.col(ROW), row_type(columns)))
     winner = F.max_by(F.struct(DELETE, ROW), rank).alias("winner")
@@ -140,11 +147,7 @@ def _believed(events: DataFrame, affected: DataFrame, since: DataFrame, columns:
 
 def _moments(events: DataFrame, since: DataFrame, columns: ChangeColumns) -> DataFrame:
     by = columns.key_columns
-    times = (
-        events.select(*by, F.col(SYSTEM).alias(_BEGAN))
-        .distinct()
-        .join(F.broadcast(since), list(columns.keys))
-    )
+    times = events.select(*by, F.col(SYSTEM).alias(_BEGAN)).distinct().join(since, list(columns.keys))
     order = Window.partitionBy(*by).orderBy(_BEGAN)
     return times.where(F.col(_BEGAN) >= F.col(_SINCE)).select(
         *by, _BEGAN, F.row_number().over(order).alias(_MOMENT)

@@ -21,17 +21,20 @@ def check_table_properties(session: SparkSession, dataset: Dataset) -> None:
     Raises:
         UnsupportedArgument: it does not know one, or can't take its value.
     """
+    own = {
+        name: value for name, value in dataset.table_properties.items() if name.lower().startswith(_PREFIX)
+    }
+    if not own:
+        return
     jvm = session._jvm  # noqa: SLF001 - Delta's settings have no public face in Python
-    for name, value in dataset.table_properties.items():
-        if not name.lower().startswith(_PREFIX):
-            continue
-        judge = java_class(jvm, f"{DELTA}.DeltaConfigs$")
-        one = java_class(jvm, PYTHON_UTILS).toScalaMap({name: value})
-        try:
-            getattr(judge, "MODULE$").validateConfigurations(one)
-        except PySparkException as error:
-            raise UnsupportedArgument(
-                f"{dataset.name!r}: Delta does not take the table property {name}={value}: {describe(error)}",
-                where=dataset.location,
-                remedy="Correct its name or value, or leave it out; docs.delta.io has them under 'Table properties'.",
-            ) from None
+    judge = getattr(java_class(jvm, f"{DELTA}.DeltaConfigs$"), "MODULE$")
+    try:
+        # Together: some are only wrong beside another.
+        judge.validateConfigurations(java_class(jvm, PYTHON_UTILS).toScalaMap(own))
+    except PySparkException as error:
+        shown = ", ".join(f"{name}={value}" for name, value in own.items())
+        raise UnsupportedArgument(
+            f"{dataset.name!r}: Delta does not take these table properties: {shown}. {describe(error)}",
+            where=dataset.location,
+            remedy="Correct their names or values, or leave them out; docs.delta.io has them under 'Table properties'.",
+        ) from None
