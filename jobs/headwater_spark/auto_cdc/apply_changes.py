@@ -124,11 +124,12 @@ def _no_constraints(spark: SparkSession) -> Iterator[None]:
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
     """Delete tombstones and superseded events that are older than the target's retention."""
     module = _module(columns)
-    if module is merge_bitemporal:  # what was known once stays to be asked for
-        return
     with _TARGETS[target.path]:
         side = SideTable(spark, target.memory / REMEMBERED)
         side.recover(target.path)
+        if module is merge_bitemporal:  # what was known once stays to be asked for
+            side.compact_all()
+            return
         side.expire(target.retention, module.EXPIRES)
         if module is merge_latest:
             merge_latest.compact(side, columns)

@@ -76,9 +76,8 @@ def merge_bitemporal(
         rows = on_driver(source) if local else Rows(source.localCheckpoint())
         transaction = with_counts(transaction, batch, upserts=None, tombstones=0)
         if changes.table.num_rows if changes.is_local else not changes.frame.isEmpty():
-            identity = [*columns.keys, SEQUENCE, SYSTEM]
-            news = replace(changes, frame=changes.frame.withColumn(REMOVED, F.lit(False)))
-            side.merge(news, identity, transaction, batch.key_filter("t"))
+            # Beside an event with the same sequences, if there is one: whoever reads them takes the winner.
+            side.append(changes.frame, transaction)
     _merge(batch, rows.frame, target, transaction)
 
 

@@ -164,6 +164,12 @@ class SideTable:
         if len(self._log().file_uris()) > MANY_FILES:
             rows.coalesce(1).write.format("delta").mode("overwrite").save(str(self.path))
 
+    def compact_all(self) -> None:
+        """Write the rows into one file, where they lie in many."""
+        rows = self.read()
+        if rows is not None:
+            self.compact(rows)
+
     def widen(self, row: StructType) -> None:
         """Widen the types of remembered rows to those of ``row``, in a commit of its own."""
         rows = self.read()
