@@ -18,6 +18,8 @@ _KIND = re.compile(r"%{1,2}(\w+)")
 # Cells of these kinds hold no code of the pipeline; others must not be skipped silently.
 _HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda", "sql"}
 _OTHER_LANGUAGES = {"sql", "scala", "r", "sh", "fs", "bash", "script"}
+# What notebooks' kernels call Python; Sparkmagic's names its language "pyspark".
+_NAMES_OF_PYTHON = {"python", "python3", "ipython", "pyspark", "pyspark3"}
 # At the beginning of a line only: inside a block there is no place for another notebook's cells.
 _RUN_LINE = re.compile(r"%run(?:\s|$)")
 # A command of the notebook on a line of its own; a lone % is an operator that continues the line before.
@@ -159,7 +161,8 @@ def _language(notebook: Any) -> str:
     metadata = notebook.get("metadata") or {}
     places = ("application/vnd.databricks.v1+notebook", "language"), ("language_info", "name")
     languages = [(metadata.get(place) or {}).get(key) for place, key in places]
-    return next((str(one).lower() for one in languages if one), "python")
+    language = next((str(one).lower() for one in languages if one), "python")
+    return "python" if language in _NAMES_OF_PYTHON else language
 
 
 def _without_first_word(lines: list[str]) -> str:

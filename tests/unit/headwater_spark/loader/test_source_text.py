@@ -48,6 +48,14 @@ def test_a_notebook_in_another_language(tmp_path: Path):
         read_sources(path)
 
 
+def test_a_notebook_of_a_pyspark_kernel(tmp_path: Path):
+    """Sparkmagic calls its language pyspark, and its cells are Python."""
+    path = tmp_path / "nb.ipynb"
+    cells = [{"cell_type": "code", "source": "x = 1"}]
+    path.write_text(json.dumps({"metadata": {"language_info": {"name": "pyspark"}}, "cells": cells}))
+    assert [(unit.language, unit.text.strip()) for unit in read_sources(path)] == [("python", "x = 1")]
+
+
 def test_a_plain_file_is_one_unit(tmp_path: Path):
     """A .py file is taken as it is, and errors call it by its path."""
     path = tmp_path / "a.py"
