@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
@@ -49,15 +50,19 @@ def update_quality(project: PipelineProject, dataset: str, update_id: str) -> di
     return {rule.rule: {"passed": rule.passed, "failed": rule.failed} for rule in rules}
 
 
-def announce(task: BaseOperator, context: Any, verdict: Verdict, **more: Any) -> None:
-    """Put what changed (and ``more``) into the task's asset events, or make sure that there are none.
+def announce(task: BaseOperator, context: Any, *said: tuple[Verdict, Mapping[str, Any]]) -> None:
+    """Put what changed, and more of it, into the task's asset events: one for each outlet, in their order. Others make none.
 
     A task that succeeds makes an event for every outlet that it still has, and each event wakes other DAGs.
     """
-    if verdict.ending is not Ending.UPDATED:
-        silence(task)
-    for asset in task.outlets:
+    changed = [
+        (asset, verdict, more)
+        for asset, (verdict, more) in zip(task.outlets, said, strict=False)
+        if verdict.ending is Ending.UPDATED
+    ]
+    for asset, verdict, more in changed:
         context["outlet_events"][asset].extra = {**verdict.asset_extra(), **more}
+    task.outlets = [asset for asset, _, _ in changed]
 
 
 def silence(task: BaseOperator) -> None:

@@ -33,7 +33,8 @@ class DatasetTask:
 
 @dataclass(frozen=True)
 class PipelineTask:
-    """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some.
+    """A whole pipeline. ``without_graph`` says why there are no ``datasets``, where there should be some; ``announced``: the tables
+    of a manifest that is older than the sources, which DAGs may wait for all the same.
 
     ``continuous``: an update does not end by itself. ``has_interval``: whether its streams look for data at an interval that
     somebody chose.
@@ -48,6 +49,7 @@ class PipelineTask:
     datasets: tuple[DatasetTask, ...] = ()
     manifest: Manifest | None = None
     without_graph: str | None = None
+    announced: tuple[DatasetTask, ...] = ()
     parameters: Mapping[str, ParameterSpec] = field(default_factory=dict)
     continuous: bool = False
     has_interval: bool = False
@@ -76,6 +78,7 @@ def read_pipeline(pipeline: str, project: PipelineProject) -> PipelineTask:
         _dataset_tasks(manifest) if manifest else (),
         manifest,
         trouble,
+        () if manifest else tuple(table for table in known_tables(project) if table.is_table),
         project.spec.parameters,
         isinstance(project.spec.trigger, Continuous),
         isinstance(project.spec.trigger, ProcessingTime),
@@ -108,7 +111,7 @@ def _usable_manifest(project: PipelineProject) -> tuple[Manifest | None, str | N
         if not manifest.fits(project):
             return (
                 None,
-                f"{FILE_NAME} is older than the sources, so the tables may be others, and no DAG that waits for one is woken. {remedy}",
+                f"{FILE_NAME} is older than the sources, so the tables may be others. DAGs that wait for one that it names are woken when the whole update has ended well. {remedy}",
             )
     except (HeadwaterError, OSError) as error:
         return None, f"{FILE_NAME} can't be used: {getattr(error, 'what', error)} {remedy}"

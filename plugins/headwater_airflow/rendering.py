@@ -52,6 +52,8 @@ def render(task: PipelineTask) -> list[BaseOperator]:
         task_id=UPDATE_TASK_ID,
         task_display_name="update",
         pipeline=task.pipeline,
+        announces=[table.dataset for table in task.announced],
+        outlets=[dataset_asset(task.pipeline_id, table) for table in task.announced],
         doc_md="Runs the update in one Spark application. The other tasks follow it, one for each table.",
         # The DAG's own bound does not hold for runs of Airflow's backfill: each would start Spark to wait for the others.
         max_active_tis_per_dag=1,

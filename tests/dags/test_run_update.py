@@ -107,7 +107,10 @@ def with_parameters(roots, driver):
         params = {**dag.params.dump(), **conf}
         instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=1, max_tries=0)
         run = SimpleNamespace(start_date=None, conf=conf)
-        return dag.get_task("update").execute({"ti": instance, "params": params, "dag_run": run})
+        task = dag.get_task("update")
+        # The spec was edited: the task itself announces the tables of the manifest.
+        events = {asset: SimpleNamespace(extra={}) for asset in task.outlets}
+        return task.execute({"ti": instance, "params": params, "dag_run": run, "outlet_events": events})
 
     return attempt
 
@@ -285,6 +288,26 @@ def test_one_submit_per_table_tells_of_its_table_only(run, driver, roots):
         error = failed(run, task_id="silver", **{field: ["slver"]})
         assert isinstance(error, AirflowFailException)
         assert "Did you mean 'silver'" in str(error)
+
+
+def test_an_edited_source_does_not_stop_who_waits_for_its_tables(run, driver, roots):
+    """With a manifest older than the sources the one task makes an event for each table that changed, and for no other."""
+    folder = write_pipeline(roots / "pipelines" / "medallion")
+    (folder / "transformations" / "tables.py").write_text("# changed since\n")
+    driver.will({"flows": {"bronze": 4, "silver": 3, "gold": 0}})
+    task = PipelineDag("medallion").get_task("update")
+    assert [asset.name for asset in task.outlets] == [
+        "medallion.bronze",
+        "medallion.silver",
+        "medallion.gold",
+    ]
+    events = {asset: SimpleNamespace(extra={}) for asset in task.outlets}
+    instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=1, max_tries=0)
+    task.execute({"ti": instance, "params": {}, "outlet_events": events})
+    assert {asset.name: events[asset].extra["rows"] for asset in task.outlets} == {
+        "medallion.bronze": 4,
+        "medallion.silver": 3,
+    }
 
 
 def test_a_try_that_airflow_does_not_count_is_the_first(run, driver):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,6 +60,30 @@ def csv_takes_new_columns(case: Share) -> Steps:
         ("01", "a", None, None),
         ("02", None, "9", None),
     ]
+
+
+def files_in_another_encoding(case: Share) -> Steps:
+    """CSV in an encoding that is given, XML in the one it names: names, values and what is rescued are what was written."""
+    table = source("!encoding=ISO-8859-1", "schemaEvolutionMode=rescue", schema="", source_format="csv")
+    elements = source("!rowTag=r", schema="", source_format="xml").replace("bronze", "texts")
+    both = [
+        text.replace("LANDING", f"LANDING + '/*.{kind}'")
+        for text, kind in ((table, "csv"), (elements, "xml"))
+    ]
+    case.rewrite("\n".join(both))
+    write = partial(Path.write_text, encoding="ISO-8859-1")
+    write(case.landing / "a.csv", "größe,preis\nhalb,5 £\nüber,7 £\n")
+    write(
+        case.landing / "a.xml",
+        "<?xml version='1.0' encoding='ISO-8859-1'?><rows><r><größe>5 £</größe></r></rows>",
+    )
+    yield
+    write(case.landing / "b.csv", "größe,preis,straße\nvoll,9 £,Überweg\n")
+    report = yield
+    assert report.state == "COMPLETED", report.error
+    rows = [(*row[:2], rescued(row[2])) for row in case.rows("bronze", '"größe", preis, _rescued_data')]
+    assert rows == [("halb", "5 £", None), ("voll", "9 £", {"straße": "Überweg"}), ("über", "7 £", None)]
+    assert case.rows("texts", '"größe"') == [("5 £",)]
 
 
 def columnar_files(case: Share, kind: str, mode: str) -> Steps:
@@ -146,6 +171,7 @@ def columnar(kind: str, mode: str) -> Scenario:
 SCENARIOS = (
     csv_columns_go_by_each_files_header,
     csv_takes_new_columns,
+    files_in_another_encoding,
     *(columnar(kind, mode) for kind in ("parquet", "orc") for mode in ("addNewColumns", "rescue")),
     avro,
     text_and_binary,

@@ -114,7 +114,7 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         self.log.info(verdict.message)
         project = pipeline_project(self.pipeline)
         more = {"rules": self._rules(project, verdict), "spec_hash": project.source_hash()}
-        announce(self, context, verdict, **more)
+        announce(self, context, (verdict, more))
         return {**verdict.asset_extra(), **more}
 
     def _rules(self, project: PipelineProject, verdict: Verdict) -> dict[str, dict[str, int]]:

@@ -67,6 +67,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     Args:
         pipeline: the name of the pipeline's folder.
         tables: run these only; left out where the form asks for others.
+        announces: the tables whose assets are the task's outlets, in their order, where no other tasks follow the update;
+            those given as ``tables`` if not given.
         spark_submit: the program to submit with; that of the worker's Python environment if not given.
 
     """
@@ -77,11 +79,18 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     _deploy_mode: str | None
 
     def __init__(
-        self, *, pipeline: str, tables: Sequence[str] = (), spark_submit: str | None = None, **kwargs: Any
+        self,
+        *,
+        pipeline: str,
+        tables: Sequence[str] = (),
+        announces: Sequence[str] = (),
+        spark_submit: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=f"headwater-{pipeline}", durable=False, **kwargs)
         self.pipeline = pipeline
         self.tables = list(tables)
+        self.announces = list(announces or tables)
         self.spark_submit = spark_submit
         self._driver: Driver | None = None
         self._variables: Mapping[str, str] = {}
@@ -169,12 +178,15 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def _announce(self, context: Any, project: PipelineProject, results: Sequence[FlowResult]) -> None:
         manifest = read_manifest(project.folder / FILE_NAME)
         if manifest is None:
+            silence(self)
             return
-        watched = WatchedDataset.of(manifest, self.tables[0])
-        verdict = decide(watched, results, UpdateOutcome.SUCCEEDED)
-        assert verdict is not None, "an update that is over has an end for every table"
-        rules = update_quality(project, self.tables[0], verdict.update_id)
-        announce(self, context, verdict, rules=rules, spec_hash=project.source_hash())
+        spec_hash, said = project.source_hash(), []
+        for name in self.announces:
+            verdict = decide(WatchedDataset.of(manifest, name), results, UpdateOutcome.SUCCEEDED)
+            assert verdict is not None, "an update that is over has an end for every table"
+            rules = update_quality(project, name, verdict.update_id)
+            said.append((verdict, {"rules": rules, "spec_hash": spec_hash}))
+        announce(self, context, *said)
 
     def _prepare(
         self,

@@ -80,7 +80,9 @@ def is_there(path: str) -> bool:
 def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:
     """The columns of a CSV file: those of its header, else ``_c0``, ``_c1``, ..."""
     with _uncompressed(path) as raw:
-        text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
+        # A mark of the order of bytes is no part of the first name.
+        encoding = "utf-8-sig" if options.encoding.upper().replace("-", "") == "UTF8" else options.encoding
+        text = io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
         separator = options.native_option("sep", options.native_option("delimiter", ","))
         reader = csv.reader(
             text,

@@ -44,6 +44,9 @@ _REFUSED = {
     "sourcearchivedir": "Use cloudFiles.cleanSource.moveDestination.",
     "basepath": "Folders below are always read; name partitions with cloudFiles.partitionColumns.",
 }
+# Encodings with line ends of one byte that Spark takes as it is, and the setting with which it takes any of Java's.
+_CHARSETS = ("iso-8859-1", "us-ascii")
+JAVA_CHARSETS = "spark.sql.legacy.javaCharsets"
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _AGE = re.compile(r"(\d+)\s*(second|minute|hour|day|week|s|m|h|d|w)s?", re.IGNORECASE)
 _INTERVAL = re.compile(r"^interval\s+", re.IGNORECASE)
@@ -97,6 +100,11 @@ class CloudFilesOptions:
         return next((v for k, v in self.native.items() if k.lower() == name.lower()), default)
 
     @property
+    def encoding(self) -> str:
+        """Of the files' text. Where both options are given, Spark takes this one, too."""
+        return self.native_option("encoding") or self.native_option("charset") or "UTF-8"
+
+    @property
     def header(self) -> bool:
         """Whether CSV files begin with the names of their columns; true by default."""
         return self.native_option("header", "true").lower() == "true"
@@ -107,8 +115,12 @@ class CloudFilesOptions:
         return self.native_option("multiLine", "false").lower() == "true"
 
 
-def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFilesOptions:
+def parse_options(
+    options: Mapping[str, str], *, schema_given: bool, java_charsets: bool = False
+) -> CloudFilesOptions:
     """Check the options of a read; ``options`` as the user spelled them.
+
+    ``java_charsets``: whether Spark takes all of Java's encodings, as JAVA_CHARSETS says.
 
     Raises:
         InvalidSourceOption: an unknown option (with the nearest name), a bad value, or an impossible combination.
@@ -141,7 +153,9 @@ def parse_options(options: Mapping[str, str], *, schema_given: bool) -> CloudFil
             notes.append(_infer_schema(value, schema_given=schema_given))
         else:
             own[name] = value
-    return _checked(own, native, tuple(notes), schema_given=schema_given)
+    parsed = _checked(own, native, tuple(notes), schema_given=schema_given)
+    _check_encoding(parsed, java_charsets=java_charsets)
+    return parsed
 
 
 def _checked(
@@ -222,10 +236,32 @@ def _check_native(key: str, value: str) -> None:
             "recursiveFileLookup = false can't be used with cloudFiles, which reads the folders below too.",
             remedy="Narrow the path with a glob, or use pathGlobFilter.",
         )
-    if lowered in ("encoding", "charset") and value.upper().replace("-", "") != "UTF8":
-        raise InvalidSourceOption(
-            f"{key} = {value} can't be used with cloudFiles.", remedy="Convert the files to UTF-8."
-        )
+
+
+def _check_encoding(options: CloudFilesOptions, *, java_charsets: bool) -> None:
+    """Refuse an encoding that files of this format are not read in, or that would cut them into lines at the wrong places."""
+    encoding, need = options.encoding, ""
+    if encoding.upper().replace("-", "") == "UTF8":
+        return
+    if options.format == "xml":
+        need = "XML files are read in the encoding that their first line names. Leave the option out."
+    elif options.format != "csv":
+        need = f"Files of the format {options.format} are read as UTF-8. Convert them."
+    elif not _is_codec(encoding):
+        need = "No encoding has this name. One that is known: ISO-8859-1."
+    elif "\n".encode(encoding) != b"\n":
+        need = "CSV files are read in encodings whose line ends are single bytes. Convert them to UTF-8."
+    elif encoding.lower() not in _CHARSETS and not java_charsets:
+        need = f"Spark takes {' and '.join(_CHARSETS)}, and others with {JAVA_CHARSETS}: 'true' under spark in pipeline.yml."
+    if need:
+        raise InvalidSourceOption(f"encoding = {encoding} can't be used with cloudFiles.", remedy=need)
+
+
+def _is_codec(encoding: str) -> bool:
+    try:
+        return "\n".encode(encoding) != b""
+    except (LookupError, UnicodeError):
+        return False
 
 
 def _unvalidated(options: Mapping[str, str]) -> bool:

@@ -32,7 +32,12 @@ from headwater_spark.sources.cloud_files.inference import inferred_schema
 from headwater_spark.sources.cloud_files.json_frame import json_frame
 from headwater_spark.sources.cloud_files.merging import evolved
 from headwater_spark.sources.cloud_files.new_files import listed, unseen
-from headwater_spark.sources.cloud_files.options import CloudFilesOptions, EvolutionMode, parse_options
+from headwater_spark.sources.cloud_files.options import (
+    JAVA_CHARSETS,
+    CloudFilesOptions,
+    EvolutionMode,
+    parse_options,
+)
 from headwater_spark.sources.cloud_files.partitions import path_partitions
 from headwater_spark.sources.cloud_files.schema_log import SchemaLog
 from headwater_spark.sources.cloud_files.start import prepared
@@ -106,7 +111,8 @@ class CloudFiles:
             UnknownFields: files have fields that the schema lacks, detected before the start.
         """
         schema = plain_schema(user_schema, None)
-        checked = parse_options(options, schema_given=schema is not None)
+        java_charsets = str(self._session.conf.get(JAVA_CHARSETS)).lower() == "true"
+        checked = parse_options(options, schema_given=schema is not None, java_charsets=java_charsets)
         self._tell(checked, flow)
         read = self._read(path, checked, schema, flow)
         with self._lock:

@@ -111,6 +111,10 @@ def test_what_tunes_the_closed_runtime_is_noted():
         ({"_mode": "DROPMALFORMED"}, "_rescued_data"),
         ({"_recursiveFileLookup": "false"}, "pathGlobFilter"),
         ({"_encoding": "latin1"}, "UTF-8"),
+        ({"format": "csv", "_encoding": "UTF-16"}, "single bytes"),
+        ({"format": "csv", "_encoding": "windows-1252"}, "spark.sql.legacy.javaCharsets"),
+        ({"format": "xml", "_rowTag": "r", "_encoding": "latin1"}, "first line"),
+        ({"format": "csv", "_charset": "latin-eins"}, "ISO-8859-1"),
         ({"format": "text", "schemaEvolutionMode": "rescue"}, "fixed schema"),
         ({"format": "text", "rescuedDataColumn": "r"}, "fixed schema"),
     ],
@@ -120,6 +124,20 @@ def test_refusals(given: dict[str, str], remedy: str):
     with pytest.raises(InvalidSourceOption) as caught:
         parse(**given)
     assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "ISO-8859-1", "US-ASCII"])
+def test_encodings_of_csv_files(encoding: str):
+    """Whose line ends are single bytes; Spark's older name for the option counts too."""
+    assert parse(format="csv", _charset=encoding).encoding == encoding
+
+
+def test_encodings_that_spark_takes_by_a_setting():
+    """With the setting any encoding of single bytes is one of a CSV file, and no other."""
+    given = {"cloudFiles.format": "csv", "encoding": "windows-1252"}
+    assert parse_options(given, schema_given=False, java_charsets=True).encoding == "windows-1252"
+    with pytest.raises(InvalidSourceOption, match="UTF-16"):
+        parse_options({**given, "encoding": "UTF-16"}, schema_given=False, java_charsets=True)
 
 
 def test_a_given_schema_does_not_evolve():
