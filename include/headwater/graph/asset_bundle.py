@@ -13,12 +13,13 @@ from typing import Any
 from headwater.graph.lakeflow_spec import SettingNote
 from headwater.suggestions import did_you_mean, nearest
 
-_REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^}]*)\}")
+# Without braces inside: of `${var.${bundle.target}_schema}` the inner one is filled in first.
+_REFERENCE = re.compile(r"\$\{(var|bundle|workspace|resources|artifacts)\.([^${}]*)\}")
 _IDLE = {
     "bundle": "the folder is the pipeline",
     "include": "the files that it names are read as parts of this one",
     "targets": "the variables of one target are filled in; nothing is deployed; what differs from machine to machine belongs in ${env:NAME}",
-    "variables": "their defaults are filled in where the pipeline names them",
+    "variables": "their defaults are filled in where the pipeline names them; one without is asked of the environment, as BUNDLE_VAR_<name>",
     "workspace": "nothing is deployed",
     "permissions": "access is Airflow's matter",
     "artifacts": "modules beside the sources are imported as they lie",
@@ -36,6 +37,8 @@ FOLDER = "__folder"
 # What a deployment would know: who deploys, and where the files of the bundle lie.
 _USER = ("current_user.userName", "current_user.short_name", "current_user.domain_friendly_name")
 _FILES = ("file_path", "root_path")
+# `environment` is what targets were called.
+_OF_BUNDLE = {"name": "name", "target": "target", "environment": "target"}
 
 
 @dataclass(frozen=True)
@@ -128,32 +131,75 @@ def _filled(value: Any, data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     whole = _REFERENCE.fullmatch(value)
     if whole is not None:
         return _looked_up(whole, data, keys)
-    return _REFERENCE.sub(lambda match: str(_looked_up(match, data, keys)), value)
+    filled = _REFERENCE.sub(lambda match: _text(_looked_up(match, data, keys), match, keys), value)
+    return filled if filled == value else _filled(filled, data, keys)
+
+
+def _text(value: Any, match: re.Match[str], keys: tuple[str, ...]) -> str:
+    """A value as a part of a text."""
+    if isinstance(value, Mapping | list):
+        raise NotOnePipeline(
+            f"`{'.'.join(keys)}`: {match[0]} is a {'list' if isinstance(value, list) else 'map'}, and stands inside a text",
+            keys,
+            "Let it be the whole value.",
+        )
+    return str(value)
 
 
 def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     kind, name = match[1], match[2]
     value = None
     if kind == "var":
-        declared = _mapping(data.get("variables")).get(name)
-        value = declared.get("default") if isinstance(declared, Mapping) else declared
-    elif kind == "bundle" and name in ("name", "target"):
-        value = _mapping(data.get("bundle")).get(name)
+        value = _variable(data, name)
+    elif kind == "bundle" and name in _OF_BUNDLE:
+        value = _mapping(data.get("bundle")).get(_OF_BUNDLE[name])
     elif kind == "workspace" and name in _USER:
         value = "${env:USER}"
     elif kind == "workspace" and name in _FILES:
         value = _mapping(data.get("bundle")).get(FOLDER)
-    if not isinstance(value, str | int | float | bool):
+    elif kind == "workspace" and name == "host":
+        value = _mapping(data.get("workspace")).get("host", "${env:DATABRICKS_HOST}")
+    elif kind == "resources":
+        value = _of_resource(data, name)
+    if value is None:
         raise NotOnePipeline(
             f"`{'.'.join(keys)}`: {match[0]} has no value in this file", keys,
             f"Give the variable a `default` in `variables`, or write the value out: ${{env:{re.sub(r'[^A-Za-z0-9]+', '_', name).upper()}}} takes it from the environment.",
         )  # fmt: skip
-    # What a variable stands for may name others; the key that names it is no longer among them.
-    return _filled(value, {**data, "variables": _without(data, name)}, keys) if kind == "var" else value
+    # What a reference stands for may name others; the key that names it is no longer among them.
+    if kind == "var":
+        return _filled(value, {**data, "variables": _without(data.get("variables"), name)}, keys)
+    if kind == "resources":
+        return _filled(
+            value, {**data, "resources": _without(data.get("resources"), name.split(".")[0])}, keys
+        )
+    return value
 
 
-def _without(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in _mapping(data.get("variables")).items() if key != name}
+def _variable(data: Mapping[str, Any], name: str) -> Any:
+    """The value of a variable; where it is declared without one, the deployment's variable of the environment."""
+    variables = _mapping(data.get("variables"))
+    if name not in variables:
+        return None
+    declared = variables[name]
+    value = declared.get("default") if isinstance(declared, Mapping) else declared
+    return f"${{env:BUNDLE_VAR_{name}}}" if value is None else value
+
+
+def _of_resource(data: Mapping[str, Any], name: str) -> Any:
+    """A field of another resource of the bundle, as it is written there: what only a deployment knows (``id``) has no value."""
+    kind, _, rest = name.partition(".")
+    key, _, field = rest.partition(".")
+    resource = _mapping(_mapping(_mapping(data.get("resources")).get(kind)).get(key))
+    if kind == "volumes" and field == "volume_path":
+        parts = [resource.get(part) for part in ("catalog_name", "schema_name", "name")]
+        return None if None in parts else "/".join(["/Volumes", *map(str, parts)])
+    value = resource.get(field)
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _without(values: Any, name: str) -> dict[str, Any]:
+    return {key: value for key, value in _mapping(values).items() if key != name}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

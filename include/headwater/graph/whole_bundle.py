@@ -16,6 +16,10 @@ from headwater.graph.asset_bundle import FOLDER, NotOnePipeline
 from headwater.graph.spec_text import parse_spec
 from headwater.suggestions import did_you_mean, nearest
 
+_OF_VARIABLE = {"default", "description", "type", "lookup"}
+# Keys by which an entry of a list is known to be a cluster.
+_OF_CLUSTER = {"label", "autoscale", "num_workers", "node_type_id", "spark_conf", "policy_id"}
+
 
 @dataclass(frozen=True)
 class WholeBundle:
@@ -41,7 +45,7 @@ def whole_bundle(path: Path, target: str | None = None) -> WholeBundle:
     for file in _included(path, data):
         more, its_node = parse_spec(file)
         places |= dict.fromkeys(_pipelines(more), (file, its_node))
-        for key in ("resources", "variables"):
+        for key in ("resources", "variables", "targets"):
             if key in more:
                 data[key] = _together(data.get(key), more[key])
     data = _with_target(data, target)
@@ -76,9 +80,11 @@ def _with_target(data: dict[str, Any], chosen: str | None) -> dict[str, Any]:
     if name is None:
         return data
     values = targets[name] if isinstance(targets[name], Mapping) else {}
-    for key in ("resources", "variables"):
+    for key in ("resources", "workspace"):
         if key in values:
             data[key] = _together(data.get(key), values[key])
+    if isinstance(values.get("variables"), Mapping):
+        data["variables"] = _with_values(data.get("variables"), values["variables"])
     bundle = data.get("bundle")
     return {**data, "bundle": {**(bundle if isinstance(bundle, Mapping) else {}), "target": str(name)}}
 
@@ -89,11 +95,37 @@ def _pipelines(data: Mapping[str, Any]) -> list[str]:
     return list(map(str, pipelines)) if isinstance(pipelines, Mapping) else []
 
 
+def _with_values(declared: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables with a target's values, which take the place of the defaults, whole also where they are maps."""
+    variables = dict(declared) if isinstance(declared, Mapping) else {}
+    for name, value in given.items():
+        known = variables.get(name)
+        described = isinstance(value, Mapping) and value.keys() <= _OF_VARIABLE
+        variables[name] = {
+            **(known if isinstance(known, Mapping) else {}),
+            **(value if described else {"default": value}),
+        }
+    return variables
+
+
 def _together(one: Any, other: Any) -> Any:
-    """Two values as one; where both have a key, the second counts."""
+    """Two values as one: lists are put together, and where two maps have a key, the second counts."""
+    if isinstance(one, list) and isinstance(other, list):
+        return _one_of_each([*one, *other])
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return other
     return {
         **one,
         **{key: _together(one[key], value) if key in one else value for key, value in other.items()},
     }
+
+
+def _one_of_each(entries: list[Any]) -> list[Any]:
+    """A list in which clusters of one label are one."""
+    if not all(isinstance(entry, Mapping) and entry.keys() & _OF_CLUSTER for entry in entries):
+        return entries
+    labels: dict[str, Any] = {}
+    for entry in entries:
+        label = str(entry.get("label", "default"))
+        labels[label] = _together(labels[label], entry) if label in labels else entry
+    return list(labels.values())
