@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -59,6 +61,36 @@ def test_files_at_once(pipeline):
     assert case.update()["t"].output_rows == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ("inferSchema => true, header => true", [(1, "x"), (2, "y")]),
+        ("inferSchema => false", [("1", "x"), ("2", "y")]),
+        ("schemaHints => 'id DECIMAL(4, 1)', schemaEvolutionMode => 'none'", [(Decimal("1.0"), "x"), (Decimal("2.0"), "y")]),
+        ("header => false, schema => 'a STRING, b STRING', inferSchema => false", [("1", "x"), ("2", "y"), ("id", "w")]),
+    ],
+)  # fmt: skip
+def test_how_columns_of_files_at_once_are_known(pipeline, options: str, rows: list[tuple[object, str]]):
+    """The types are those of the options: inferred or not, hinted, or given."""
+    case: PipelineCase = pipeline(
+        table_of(f"SELECT * FROM read_files('${{landing}}', format => 'csv', {options})")
+    )
+    (case.landing / "1.csv").write_text("id,w\n1,x\n2,y\n")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("t") == rows
+
+
+def test_arguments_may_be_secrets(pipeline, monkeypatch):
+    """secret('scope', 'key') and texts joined by || are values, as in Lakeflow's guides for Kafka."""
+    monkeypatch.setenv("HEADWATER_SECRET_LANDING_FORMAT", "on")
+    call = "read_files('${landing}', format => 'js' || secret('landing', 'format'), schema => 'id INT')"
+    case: PipelineCase = pipeline(table_of(f"SELECT id FROM {call}"))
+    case.land([{"id": 1}])
+    assert case.update().state == "COMPLETED"
+    assert case.rows("t") == [(1,)]
+
+
 def test_files_by_their_names(pipeline):
     """fileNamePattern chooses files, in both ways of reading; nothing else of the folder is read."""
     call = "read_files('${landing}', format => 'json', fileNamePattern => '*2.json', schema => 'id INT')"
@@ -75,7 +107,7 @@ def test_files_by_their_names(pipeline):
     ("call", "said"),
     [
         ("STREAM read_files('${landing}')", "format => 'json'"),
-        ("STREAM read_files('${landing}', format => concat('js', 'on'))", "${key}"),
+        ("STREAM read_files('${landing}', format => lower('JSON'))", "${key}"),
         ("STREAM read_files('${landing}', format => 'json', maxFilesPerTriger => 1)", "maxFilesPerTrigger"),
         ("STREAM read_files(format => 'json')", "read_files("),
         ("read_files('${landing}', format => 'json', schemaEvolutionMode => 'rescue')", "STREAM read_files"),

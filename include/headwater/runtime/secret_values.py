@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
+from headwater.errors import UsageError
+
 # Java reads it, too: it is part of spark.redaction.regex.
 NAMES_OF_SECRETS = (
     r"(?:secret|passw(?:or)?d|passphrase|(?<![a-z])pwd(?![a-z])|token|jaas|credential|authorization|connection[._-]?string"
@@ -52,6 +54,23 @@ def without_known(text: str) -> str:
     for value in known_secrets():
         text = text.replace(value, REDACTED)
     return text
+
+
+def declared_secret(scope: str, key: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The text of a secret of the closed platform: ``event-hub``, ``key`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``.
+
+    Every character of scope and key that is no letter, digit or underscore is an underscore there, and all are capitals.
+
+    Raises:
+        UsageError: the variable is not set; the error names it.
+    """
+    name = _DECLARED + re.sub(r"\W", "_", f"{scope}_{key}").upper()
+    value = environment.get(name)
+    if value is None:
+        raise UsageError(
+            f"The secret {scope}/{key} is not set.", remedy=f"Set the environment variable {name}."
+        )
+    return value
 
 
 @lru_cache(maxsize=4096)

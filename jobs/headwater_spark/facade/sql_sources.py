@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from headwater.errors import InvalidSourceOption
+from headwater.runtime.secret_values import declared_secret
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import items, simple_name
+from headwater_spark.sources.cloud_files.hints import apply_hints
 from headwater_spark.sources.cloud_files.options import CLOUD_FILES_NAMES, FORMATS
 
 if TYPE_CHECKING:
@@ -23,7 +25,12 @@ if TYPE_CHECKING:
 _FUNCTION = "UnresolvedTableValuedFunction"
 _FUNCTIONS = ("read_files", "cloud_files", "read_kafka", "read_kinesis")
 # Options of streams of files, which a batch read would ignore.
-_STREAM_ONLY = {name.lower() for name in CLOUD_FILES_NAMES} - {"format", "infercolumntypes", "schemahints"}
+_STREAM_ONLY = {name.lower() for name in CLOUD_FILES_NAMES} - {
+    "format",
+    "infercolumntypes",
+    "inferschema",
+    "schemahints",
+}
 _KAFKA = (
     "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
     "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "failOnDataLoss",
@@ -147,21 +154,28 @@ def _files_at_once(
     source_format = named.pop("format", "")
     if not source_format:
         raise InvalidSourceOption(f"{call.function} needs the format of the files.", remedy=_example(call))
+    if named.get("schemaevolutionmode", "").lower() == "none":  # as a batch is anyway
+        del named["schemaevolutionmode"]
     for key in named:
-        if key in _STREAM_ONLY or key.startswith("cloudfiles.") or key == "schemahints":
+        if key in _STREAM_ONLY or key.startswith("cloudfiles."):
             raise InvalidSourceOption(
                 f"read_files without STREAM reads all files again each time: {key} can't be honoured there.",
                 remedy=f"Write STREAM read_files(...), which takes each file once, or leave {key} out.",
             )
-    schema = named.pop("schema", None)
-    infer = named.pop("infercolumntypes", "true").lower() == "true"
+    schema, hints = named.pop("schema", None), named.pop("schemahints", "")
+    infer = named.pop("infercolumntypes", named.get("inferschema", "true")).lower() == "true"
+    named.pop("inferschema", None)
     options = {key: value for key, value in arguments.items() if key.lower() in named}
     if source_format.lower() == "csv":
         named_header = {"header": "true"} if "header" not in named else {}
         options = {**named_header, "inferSchema": str(infer).lower(), **options}
+    elif source_format.lower() == "xml":
+        options = {"inferSchema": str(infer).lower(), **options}
     elif source_format.lower() == "json":
         options = {"primitivesAsString": str(not infer).lower(), **options}
     reader = session.read.format(source_format).options(**options)
+    if hints and schema is None:
+        return reader.schema(apply_hints(reader.load(path).schema, hints)).load(path)
     return (reader if schema is None else reader.schema(schema)).load(path)
 
 
@@ -214,7 +228,17 @@ def _arguments(call: SourceCall) -> tuple[dict[str, str], list[str]]:
 
 
 def _literal(call: SourceCall, expression: Any) -> str:
-    if simple_name(expression) != "Literal" or expression.value() is None:
+    """The text of an argument: of a literal, of ``secret('scope', 'key')``, or of such joined by ``||``."""
+    kind = simple_name(expression)
+    name = str(expression.nameParts().mkString(".")).lower() if kind == "UnresolvedFunction" else kind.lower()
+    if name in ("concat", "secret"):
+        inner = expression.arguments() if kind == "UnresolvedFunction" else expression.children()
+        parts = [_literal(call, part) for part in items(inner)]
+        if name == "concat":
+            return "".join(parts)
+        if len(parts) == 2:
+            return declared_secret(*parts)
+    if kind != "Literal" or expression.value() is None:
         raise InvalidSourceOption(
             f"{call.function}: {expression.sql()} is not a literal.",
             remedy="Write the value itself; ${key} in the text stands for a value of `configuration` in pipeline.yml.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from stat import S_ISDIR
 from typing import Any
 
 from headwater.errors import UsageError
+from headwater.runtime.secret_values import declared_secret
 
 
 @dataclass(frozen=True)
@@ -41,23 +40,13 @@ class _OnlyNamed:
 
 
 class Secrets(_OnlyNamed):
-    """Secrets from the environment: ``get("event-hub", "key")`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``.
-
-    The name is HEADWATER_SECRET_, the scope, an underscore and the key, in capitals, with every character that is no
-    letter, digit or underscore made an underscore.
-    """
+    """Secrets from the environment: ``get("event-hub", "key")`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``."""
 
     _call = "dbutils.secrets"
 
     def get(self, scope: str, key: str) -> str:
         """The secret's text; raises UsageError naming the variable where it is not set."""
-        name = "HEADWATER_SECRET_" + re.sub(r"\W", "_", f"{scope}_{key}").upper()
-        value = os.environ.get(name)
-        if value is None:
-            raise UsageError(
-                f"The secret {scope}/{key} is not set.", remedy=f"Set the environment variable {name}."
-            )
-        return value
+        return declared_secret(scope, key)
 
     def getBytes(self, scope: str, key: str) -> bytes:  # noqa: N802 - the platform's spelling
         """The secret's text in UTF-8."""
@@ -102,9 +91,9 @@ class Widgets(_OnlyNamed):
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self._values = dict(configuration)
 
-    def text(self, name: str, default: str, label: str = "") -> None:  # noqa: ARG002 - the platform's signature
+    def text(self, name: str, defaultValue: str, label: str = "") -> None:  # noqa: ARG002, N803 - the platform's signature
         """Declare a value with its default."""
-        self._values.setdefault(name, default)
+        self._values.setdefault(name, defaultValue)
 
     def dropdown(self, name: str, defaultValue: str, choices: Any, label: str = "") -> None:  # noqa: ARG002, N803
         """Declare a value with its default; what the choices are does not matter here."""

@@ -51,9 +51,10 @@ def test_listing_a_folder(dbutils: DbUtils, tmp_path: Path):
 def test_widgets(dbutils: DbUtils):
     """A widget's value is the configuration's, else its default; the error about one without either says where to put it."""
     dbutils.widgets.text("color", "blue")
+    dbutils.widgets.text(name="day", defaultValue="today", label="Which day")
     dbutils.widgets.dropdown("size", "L", ["S", "L"])
     assert (dbutils.widgets.get("color"), dbutils.widgets.get("size")) == ("red", "L")
-    assert dbutils.widgets.getAll() == {"color": "red", "size": "L"}
+    assert dbutils.widgets.getAll() == {"color": "red", "day": "today", "size": "L"}
     with pytest.raises(UsageError, match="'shape'") as caught:
         dbutils.widgets.get("shape")
     assert "configuration" in caught.value.remedy
