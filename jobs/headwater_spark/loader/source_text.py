@@ -14,6 +14,8 @@ from headwater.sql_sources.cells import cells_of_sql, sql_cells_of_python
 from headwater_spark.loader.notebook_runs import run_target
 
 _MAGIC_LINE = re.compile(r"^#\s*MAGIC ?(.*)$")
+# Packages are the environment's; hand-written notebooks install them without the marker of an exported command.
+_BARE_PIP = re.compile(r"^(?:%|!)pip\s")
 _KIND = re.compile(r"%{1,2}(\w+)")
 # Cells of these kinds hold no code of the pipeline; others must not be skipped silently.
 _HARMLESS_MAGICS = {"md", "pip", "python", "html", "skip", "time", "timeit", "conda", "sql"}
@@ -111,7 +113,8 @@ def _without_magics(path: Path, text: str) -> str:
         is_code = magic is not None and (
             (kind == "python" and command is None) or (command is not None and kind == "run")
         )
-        lines.append(magic[1] if is_code and magic is not None else line)
+        bare = magic is None and _BARE_PIP.match(line) is not None
+        lines.append(magic[1] if is_code and magic is not None else "" if bare else line)
     return "\n".join(lines) + "\n"
 
 

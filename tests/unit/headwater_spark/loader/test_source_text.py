@@ -69,7 +69,7 @@ def test_a_databricks_notebook_in_python_form(tmp_path: Path):
     path = tmp_path / "a.py"
     path.write_text(
         "# Databricks notebook source\n# MAGIC %md\n# MAGIC # Title\n\n# COMMAND ----------\n\n"
-        "# MAGIC %pip install nothing\n\n# COMMAND ----------\n\nx = 1\n"
+        "# MAGIC %pip install nothing\n\n# COMMAND ----------\n\n%pip install -q nothing\n!pip list\nx = 1\n"
     )
     (unit,) = read_sources(path)
     names: dict[str, int] = {}
