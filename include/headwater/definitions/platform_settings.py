@@ -59,6 +59,12 @@ IDLE = {
     "pipelines.tableManagedByMultiplePipelinesCheck.enabled": "a table of another pipeline is never written to",
     "spark.databricks.streaming.realTimeMode.enabled": "a flow's own pipelines.trigger is enough",
 }
+# Table properties of the platform's own Delta, which open Delta refuses; no row depends on them. In any letter case.
+IDLE_PROPERTIES = {
+    "delta.tunefilesizesforrewrites": "file sizes are those of the writer; `headwater maintenance` compacts",
+    "delta.targetfilesize": "file sizes are those of the writer; `headwater maintenance` compacts",
+    "delta.parquet.compression.codec": "spark.sql.parquet.compression.codec under `spark` in pipeline.yml is for all tables",
+}
 _REFUSED = {
     "pipelines.pipelineId": "It does not move a table. Move it with `headwater move`, and take the property out.",
 }

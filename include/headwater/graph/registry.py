@@ -15,6 +15,7 @@ from headwater.definitions.event_hook import EventHook
 from headwater.definitions.expectation import Expectation
 from headwater.definitions.flow import Flow
 from headwater.definitions.names import check_dotted_name
+from headwater.definitions.platform_settings import IDLE_PROPERTIES
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateDataset, InvalidExpectation
 from headwater.graph.change_targets import apart_from_changes, check_only_changes, hydrated
@@ -87,9 +88,18 @@ class Registry:
                 where=f"{dataset.location}, and before at {taken.location}",
                 remedy="Rename one of them; to fill one table from several queries use dp.append_flow.",
             )
-        self._datasets[dataset.name] = dataset
+        self._datasets[dataset.name] = self._without_idle_properties(dataset)
         if function is not None:
             self._functions[dataset.name] = function
+
+    def _without_idle_properties(self, dataset: Dataset) -> Dataset:
+        """The dataset without table properties that Delta would refuse and that have no effect; they are noted."""
+        idle = {key: IDLE_PROPERTIES.get(key.lower()) for key in dataset.table_properties}
+        for key, reason in idle.items():
+            if reason is not None and dataset.location is not None:
+                self.idle_clauses.append(IdleClause(dataset.name, key, reason, dataset.location))
+        kept = {key: value for key, value in dataset.table_properties.items() if idle[key] is None}
+        return replace(dataset, table_properties=kept) if len(kept) < len(idle) else dataset
 
     def add_flow(self, flow: Flow) -> None:
         """Record a flow; raises DuplicateDataset where another flow has its name."""

@@ -50,6 +50,21 @@ def test_a_name_defined_twice(registry: Registry, other: str):
     assert caught.value.where.count(f"{here()}:") == 2
 
 
+def test_properties_that_only_the_platform_has(registry: Registry):
+    """Delta would refuse them, and no row depends on them: they are left out, in any letter case, and noted."""
+    properties = {
+        "delta.tuneFileSizesForRewrites": "true",
+        "DELTA.targetFileSize": "64mb",
+        "delta.appendOnly": "true",
+    }
+    dp.create_streaming_table("orders", table_properties=properties)
+    assert registry.datasets()[0].table_properties == {"delta.appendOnly": "true"}
+    assert [(note.dataset, note.clause) for note in registry.idle_clauses] == [
+        ("orders", "delta.tuneFileSizesForRewrites"),
+        ("orders", "DELTA.targetFileSize"),
+    ]
+
+
 def test_names_with_schemas(registry: Registry):
     """The same table name in another schema is another dataset."""
     dp.create_streaming_table("orders")
