@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -9,21 +10,26 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQueryManager
 
-from headwater.definitions.platform_settings import is_platform_setting
+from headwater.definitions.platform_settings import idle_settings, is_platform_setting
 from headwater.errors import UnsupportedArgument
 from headwater_spark.facade.action_guard import in_user_code
 
+_log = logging.getLogger(__name__)
 _TOO_LATE = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG")
 
 
 def refuse_platform_setting(key: str, call: str) -> None:
-    """Refuse a setting of pipelines and flows in a source's own session, where nothing reads it."""
-    if is_platform_setting(key) and in_user_code():
-        raise UnsupportedArgument(
-            f"{call}: settings of flows are not read from the session.",
-            remedy=f"Put {key} into `configuration` in pipeline.yml for all flows, or give it to a table or flow: "
-            f'spark_conf={{"{key}": ...}}.',
-        )
+    """Refuse a setting of pipelines and flows in a source's own session, where nothing reads it; one without effect here is noted."""
+    if not is_platform_setting(key) or not in_user_code():
+        return
+    for reason in idle_settings([key]).values():
+        _log.warning("note: %s has no effect here: %s", call, reason)
+        return
+    raise UnsupportedArgument(
+        f"{call}: settings of flows are not read from the session.",
+        remedy=f"Put {key} into `configuration` in pipeline.yml for all flows, or give it to a table or flow: "
+        f'spark_conf={{"{key}": ...}}.',
+    )
 
 
 class PipelineConf(RuntimeConfig):
