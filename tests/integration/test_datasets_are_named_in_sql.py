@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from headwater.errors import (
     ActionInDefinition,
@@ -77,6 +79,26 @@ def test_a_stream_in_sql(pipeline, query: str):
     assert flow.streaming
     assert flow.inputs == ("orders",)
     assert flow.sources[0].streaming
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "spark.sql('select id from STREAM delta.`{folder}` where id > 1')",
+        "spark.sql('select d.id from STREAM(delta.`{folder}`) d where id > 1')",
+        "spark.readStream.table('delta.`{folder}`').where('id > 1').select('id')",
+    ],
+)
+def test_a_folder_as_a_stream(pipeline, query: str):
+    """A Delta table that is named by its folder is read as a stream, in SQL and by its name."""
+    case = pipeline("\n@dp.table\ndef result():\n    return " + query + "\n")
+    folder = case.landing / "outside"
+    case.rewrite("\n@dp.table\ndef result():\n    return " + query.replace("{folder}", str(folder)) + "\n")
+    write_deltalake(str(folder), pa.table({"id": [1, 2], "w": ["a", "b"]}))
+    assert case.update()["result"].output_rows == 1
+    write_deltalake(str(folder), pa.table({"id": [3], "w": ["c"]}), mode="append")
+    assert case.update()["result"].output_rows == 1
+    assert case.rows("result", order="1") == [(2,), (3,)]
 
 
 def test_a_cte_hides_a_dataset(pipeline):
@@ -178,7 +200,7 @@ def test_values_of_the_session(pipeline):
     [
         "spark.sql('SET pipelines.trigger.interval=10 seconds')",
         "spark.conf.set('pipelines.maxFlowRetryAttempts', 3)",
-        "spark.sql('set pipelines.channel = PREVIEW')",
+        "spark.sql('set pipelines.trigger.interval = 1 minute')",
     ],
 )
 @pytest.mark.parametrize(
@@ -201,3 +223,10 @@ def test_other_settings_in_a_source(pipeline):
     """Spark's own settings can be set and shown as ever."""
     source = "spark.sql('SET spark.sql.ansi.enabled = true')\nspark.sql('SET spark.sql.ansi.enabled')\nspark.sql('SET')\n"
     assert pipeline(source + TABLES).manifest()
+
+
+def test_settings_without_effect_in_a_source(pipeline, caplog):
+    """One that the platform has and that changes nothing here is noted, wherever it stands."""
+    source = "spark.conf.set('pipelines.incompatibleViewCheck.enabled', 'false')\n"
+    assert pipeline(source + TABLES).manifest()
+    assert "views are checked at each start" in caplog.text

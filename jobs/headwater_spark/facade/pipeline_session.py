@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
@@ -25,6 +26,7 @@ from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, chec
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _CLOUD_FILES = "cloudfiles"
+_DELTA_PATH = re.compile(r"delta\s*\.\s*`([^`]+)`", re.IGNORECASE)
 _NOT_HERE = {
     "pubsub": "Bring the messages to Kafka or into files, or write a data source in Python.",
     "pulsar": "Read through Pulsar's Kafka endpoint, or write a data source in Python.",
@@ -336,7 +338,10 @@ class PipelineStreamReader(_KnowsFormats, DataStreamReader):
             DataStreamReader.option(self, "maxFileAge", ANY_FILE_AGE)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
-        """A dataset of the pipeline, or else an existing table, as a stream."""
+        """A dataset of the pipeline, or else an existing table, also by its folder (``delta.`/folder```), as a stream."""
+        by_path = _DELTA_PATH.fullmatch(tableName.strip())
+        if by_path is not None:  # Delta has no table of a folder as a stream
+            return self.format("delta").load(by_path[1])
         if self.session.substitutes is not None:
             frame = self.session.substitutes.table(tableName, self.session, streaming=True)
             if frame is not None:

@@ -65,7 +65,7 @@ class SqlText:
         references = [
             reference
             for reference in _qualified(table_references(plan), qualified)
-            if is_known(list(reference.parts)) or _pinned_path(reference) is not None
+            if is_known(list(reference.parts)) or _path(reference, streaming=True) or _pinned_path(reference)
         ]
         calls = list(source_calls(plan))
         tables = {reference.start: self._table(reference) for reference in references}
@@ -99,9 +99,10 @@ class SqlText:
 
     def _table(self, reference: TableReference) -> DataFrame:
         reader: Any = self._session.readStream if reference.streaming else self._session.read
-        path = _pinned_path(reference)
+        path = _path(reference, streaming=True) or _pinned_path(reference)
         if path is not None:
-            return self._session.read.format("delta").options(**dict(reference.options)).load(path)
+            pinned: DataFrame = reader.format("delta").options(**dict(reference.options)).load(path)
+            return pinned
         frame: DataFrame = reader.options(**dict(reference.options)).table(".".join(reference.parts))
         return frame
 
@@ -144,10 +145,15 @@ def _qualified(
 
 def _pinned_path(reference: TableReference) -> str | None:
     """The folder of a table that the text names by it, where the table is to be read at a version that was noted."""
-    if reference.streaming or len(reference.parts) != 2 or reference.parts[0].lower() != "delta":
-        return None
+    path = _path(reference, streaming=False)
     options = {key.lower(): value for key, value in reference.options}
-    return reference.parts[1] if pinned_version(reference.parts[1], options) is not None else None
+    return path if path is not None and pinned_version(path, options) is not None else None
+
+
+def _path(reference: TableReference, *, streaming: bool) -> str | None:
+    """The folder of a Delta table that the text names by it (``delta.`/folder```) and reads in this way."""
+    by_path = len(reference.parts) == 2 and reference.parts[0].lower() == "delta"
+    return reference.parts[1] if by_path and reference.streaming is streaming else None
 
 
 def missing_value(key: str, keys: Collection[str]) -> MissingValue:
