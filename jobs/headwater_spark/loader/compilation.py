@@ -6,6 +6,7 @@ from types import CodeType
 
 from headwater.errors import SourceFileFailed
 from headwater_spark.loader.import_rewriting import rewrite_imports
+from headwater_spark.loader.main_blocks import run_declaring_blocks
 from headwater_spark.loader.source_text import SourceText
 
 
@@ -32,4 +33,4 @@ def compile_source(unit: SourceText) -> CodeType:
             where=f"{unit.label}:{error.lineno}",
             remedy="Correct the line and run again.",
         ) from None
-    return compile(rewrite_imports(tree), unit.label, "exec", dont_inherit=True)
+    return compile(rewrite_imports(run_declaring_blocks(tree)), unit.label, "exec", dont_inherit=True)
