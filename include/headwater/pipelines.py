@@ -46,6 +46,7 @@ from headwater.declarations.sinks import create_sink, foreach_batch_sink
 view = create_view = temporary_view
 create_table = table
 create_target_table = create_streaming_live_table = create_streaming_table
+readStream = read_stream  # noqa: N816 - the platform's spelling
 
 __all__ = [
     "append_flow",
@@ -72,6 +73,7 @@ __all__ = [
     "materialized_view",
     "on_event_hook",
     "read",
+    "readStream",
     "read_stream",
     "replace_flow",
     "streaming_table",

@@ -49,6 +49,7 @@ LEGACY = {
     "apply_changes": dp.create_auto_cdc_flow,
     "apply_changes_from_snapshot": dp.create_auto_cdc_from_snapshot_flow,
     "create_streaming_live_table": dp.create_streaming_table,
+    "readStream": dp.read_stream,
     "create_table": dp.table,
     "create_target_table": dp.create_streaming_table,
     "create_view": dp.temporary_view,
