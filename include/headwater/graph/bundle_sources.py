@@ -74,7 +74,7 @@ def _entry(entry: Any, folder: Path) -> tuple[str, str, Path, dict[str, Any]] | 
         if not isinstance(inner, Mapping) or not isinstance(inner.get(key), str):
             continue
         plain = _PATTERN.split(inner[key])[0]
-        if kind == "glob":
+        if kind == "glob" or plain != inner[key]:  # a deployment takes patterns for single files, too
             base = plain if plain == inner[key] else plain.rpartition("/")[0]
             place = _absolute(folder, base or ".")
             return (

@@ -14,6 +14,7 @@ from tests.unit.headwater.graph.test_lakeflow_spec import BUNDLE, EVERYTHING, SE
 from headwater.commands.command_line import main
 from headwater.commands.convert import spec_text
 from headwater.graph.lakeflow_spec import SettingNote
+from headwater.graph.pipeline_project import open_project
 from headwater.graph.spec_file import SPEC_FILES, read_spec
 
 
@@ -139,6 +140,15 @@ def test_a_bundle_of_several_files(tmp_path: Path, capsys):
     ]  # fmt: skip
     assert main(["convert", str(file), "-o", str(tmp_path / "dev")]) == 0
     assert read_spec(tmp_path / "dev" / "pipeline.yml", {"USER": "me"}).schema == "me"
+
+
+def test_a_file_may_be_a_pattern(tmp_path: Path):
+    """As in a bundle's templates: the sources that match are copied and read."""
+    text = PARTS["resources/shop.pipeline.yml"].replace("bronze/orders}", "bronze/*.py}")
+    file = parts_of_a_bundle(tmp_path / "bundle", **{"resources/shop.pipeline.yml": text})
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), "--target", "prod"]) == 0
+    project = open_project(tmp_path / "out", storage=tmp_path / "s", warehouse=tmp_path / "w")
+    assert [path.name for path in project.source_files()] == ["orders.py", "a.sql", "totals.sql"]
 
 
 def test_sources_that_lie_elsewhere(tmp_path: Path, capsys):
