@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,9 @@ from headwater_spark.plans.names import quoted
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable as LogReader
+
+_DELTAS = "delta."
+_FEATURE = "delta.feature."
 
 
 def apply_declaration(
@@ -101,11 +105,20 @@ def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: P
     declared = dict(dataset.table_properties)
     if declared or dataset.comment or previous:
         declared[DECLARED] = declared_names(dataset)
-    changed = {key: value for key, value in declared.items() if stored.get(key) != value}
+    names = {key.lower() if key.lower().startswith(_DELTAS) else key: key for key in stored}
+    changed = {
+        key: value
+        for key, value in declared.items()
+        if stored.get(_stored_name(key, names)) != value and not _in_protocol(table, key, value)
+    }
     if changed:
         pairs = ", ".join(f"'{_escaped(k)}' = '{_escaped(v)}'" for k, v in changed.items())
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({pairs})")
-    removed = [key for key in previous if key != "comment" and key not in declared and key in stored]
+    removed = [
+        _stored_name(key, names)
+        for key in previous
+        if key != "comment" and key not in declared and _stored_name(key, names) in stored
+    ]
     if removed:
         keys = ", ".join(f"'{_escaped(key)}'" for key in removed)
         spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES IF EXISTS ({keys})")
@@ -113,6 +126,24 @@ def _properties(spark: SparkSession, table: LogReader, dataset: Dataset, path: P
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS '{_escaped(dataset.comment)}'")
     if not dataset.comment and "comment" in previous and metadata.description:
         spark.sql(f"COMMENT ON TABLE delta.`{path}` IS NULL")
+
+
+def _stored_name(key: str, names: Mapping[str, str]) -> str:
+    """The name under which Delta has stored a property: it writes its own in one spelling. ``names``: those that are stored."""
+    return names.get(key.lower() if key.lower().startswith(_DELTAS) else key, key)
+
+
+def _in_protocol(table: LogReader, key: str, value: str) -> bool:
+    """Whether a property asks for what the table's protocol has; Delta stores no such property."""
+    protocol, name = table.protocol(), key.lower()
+    if name.startswith(_FEATURE):
+        features = [*(protocol.reader_features or []), *(protocol.writer_features or [])]
+        return name.removeprefix(_FEATURE) in map(str.lower, features)
+    versions = {
+        "delta.minreaderversion": protocol.min_reader_version,
+        "delta.minwriterversion": protocol.min_writer_version,
+    }
+    return name in versions and value.strip().isdigit() and versions[name] >= int(value)
 
 
 def _column_comments(spark: SparkSession, table: LogReader, schema: StructType, path: Place) -> None:

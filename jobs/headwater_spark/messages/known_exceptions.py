@@ -129,7 +129,11 @@ _HINTS = (
      'spark.conf.get("NAME", "VALUE").'),
     (re.compile(r"\b(?:TABLE_OR_VIEW_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE)\b"),
      "No dataset of this pipeline has that name, and no table of the warehouse (schema.table or catalog.schema.table). Correct it, or name "
-     "a folder: delta.`/path/of/the/table`."),
+     "a folder: delta.`/path/of/the/table`. A function of a catalog is not there either: register it in a Python source, "
+     "spark.udf.register('f', f, 'bigint'), and call it without catalog and schema."),
+    (re.compile(r"\bUNRESOLVED_ROUTINE\b"),
+     "Open Spark has no function of that name, and functions of a catalog are not there. Register it in a Python source, "
+     "spark.udf.register('f', f, 'bigint'), and call it by that name, in SQL sources too."),
     (re.compile(r"PATH_NOT_FOUND.*\bs3://", re.DOTALL),
      "Nothing lies at or below that address yet. Check bucket and prefix, or upload the first file; an empty object with the "
      "prefix's name and a slash at its end marks an empty folder."),

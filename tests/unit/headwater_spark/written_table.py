@@ -23,6 +23,7 @@ def commit(
     properties: Mapping[str, str] | None = None,
     description: str | None = None,
     partitions: tuple[str, ...] = (),
+    protocol: Mapping[str, Any] | None = None,
     **info: Any,
 ) -> int:
     """Add a commit, the first one with the table's metadata; ``metadata``: its user metadata, as JSON. The version."""
@@ -45,7 +46,7 @@ def commit(
     ]
     actions += [{"txn": {"appId": name, "version": last}} for name, last in (transactions or {}).items()]
     if version == 0:
-        actions.append({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
+        actions.append({"protocol": protocol or {"minReaderVersion": 1, "minWriterVersion": 2}})
         actions.append(
             {
                 "metaData": {

@@ -58,6 +58,27 @@ def test_nothing_has_changed(monkeypatch, tmp_path: Path):
     assert kept_up(monkeypatch, tmp_path / "u", dataset(), properties={"a": "1"}, description="c") == ([], [])
 
 
+def test_what_delta_keeps_in_its_own_way_is_not_set_again(monkeypatch, tmp_path: Path):
+    """Features and versions lie in the protocol, and Delta's own names have one spelling: no commit with each update."""
+    declared = dataset(
+        table_properties={
+            "delta.feature.timestampNtz": "supported", "delta.minWriterVersion": "5", "DELTA.appendonly": "true",
+        }
+    )  # fmt: skip
+    stored = {"delta.appendOnly": "true", DECLARED: declared_names(declared)}
+    protocol = {
+        "minReaderVersion": 3, "minWriterVersion": 7,
+        "readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz", "appendOnly"],
+    }  # fmt: skip
+    assert kept_up(monkeypatch, tmp_path / "t", declared, properties=stored, protocol=protocol) == ([], [])
+    said, _ = kept_up(monkeypatch, tmp_path / "u", declared, properties=stored)
+    assert said == [
+        "ALTER TABLE T SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported', 'delta.minWriterVersion' = '5')"
+    ]
+    said, _ = kept_up(monkeypatch, tmp_path / "v", dataset(), properties=stored, protocol=protocol)
+    assert "ALTER TABLE T UNSET TBLPROPERTIES IF EXISTS ('delta.appendOnly')" in said
+
+
 def test_what_is_declared_anew(monkeypatch, tmp_path: Path):
     """Only what differs is set; quotes and backslashes stay what they are."""
     declared = dataset(comment="it's", table_properties={"a": "1", "b": "\\"})

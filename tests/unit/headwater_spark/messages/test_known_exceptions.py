@@ -208,6 +208,8 @@ def test_another_folder_than_before():
     [
         ('SparkNoSuchElementException: [SQL_CONF_NOT_FOUND] The SQL config "catalog" cannot be found.', "under `configuration` in pipeline.yml"),
         ("AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] The table or view `silver` cannot be found.", "No dataset of this pipeline"),
+        ("AnalysisException: [REQUIRES_SINGLE_PART_NAMESPACE] got identifier `main`.`lib`.`f`.", "spark.udf.register"),
+        ("AnalysisException: [UNRESOLVED_ROUTINE] Cannot resolve routine `f` on search path", "spark.udf.register"),
         ("AnalysisException: [REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace", "catalog.schema.table"),
     ],
 )  # fmt: skip
