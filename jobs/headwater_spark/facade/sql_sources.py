@@ -175,7 +175,7 @@ def _files_at_once(
         options = {"primitivesAsString": str(not infer).lower(), **options}
     reader = session.read.format(source_format).options(**options)
     if hints and schema is None:
-        return reader.schema(apply_hints(reader.load(path).schema, hints)).load(path)
+        reader = reader.schema(apply_hints(reader.load(path).schema, hints))
     return (reader if schema is None else reader.schema(schema)).load(path)
 
 
@@ -237,7 +237,7 @@ def _literal(call: SourceCall, expression: Any) -> str:
         if name == "concat":
             return "".join(parts)
         if len(parts) == 2:
-            return declared_secret(*parts)
+            return declared_secret(parts[0], parts[1])
     if kind != "Literal" or expression.value() is None:
         raise InvalidSourceOption(
             f"{call.function}: {expression.sql()} is not a literal.",

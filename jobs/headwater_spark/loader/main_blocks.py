@@ -37,8 +37,8 @@ def _declaring_names(tree: ast.Module) -> set[str]:
     """The face under its names here, and the functions and classes that come to it when they are called."""
     names = set(_face_names(tree))
     definitions = [node for node in ast.walk(tree) if isinstance(node, _Definition)]
-    found = True
-    while found:
+    growing = True
+    while growing:
         # The decorators of a definition run where it stands, not where it is called.
         new = {
             one.name
@@ -46,7 +46,7 @@ def _declaring_names(tree: ast.Module) -> set[str]:
             if one.name not in names and any(_mentions(node, names) for node in one.body)
         }
         names |= new
-        found = bool(new)
+        growing = bool(new)
     return names
 
 
