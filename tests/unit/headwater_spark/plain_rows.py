@@ -1,237 +1,28 @@
-"""Spark's columns and frames over plain rows, as far as decisions about rows need them: no JVM, no optimiser.
+"""Spark's frames over plain rows, as far as decisions about rows need them: no JVM, no optimiser.
 
-``plain_functions`` puts this module in the place of ``pyspark.sql.functions`` in the modules under test. NULL is None, with
-SQL's three-valued logic. The text of a rule (``expr``) is the name of a column that says what the rule gives. That Spark
-gives the same is for tests/integration: test_no_optimiser_skips_a_rule.py and test_rules_are_applied_to_frames.py.
+``plain_functions`` puts these, and the columns of ``plain_columns``, in the place of Spark's in the modules under test. That Spark
+gives the same is for tests/integration: test_no_optimiser_skips_a_rule.py, test_rules_are_applied_to_frames.py and
+test_change_events_converge.py.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any, Self
 
 import pytest
 from pyspark.sql.types import DataType, LongType, StructField, StructType
-
-Row = dict[str, Any]
-
-
-class Raised(Exception):
-    """What ``raise_error`` throws; the text as Spark's."""
-
-
-@dataclass(frozen=True, eq=False)
-class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on either
-    """``of``: the value for a row of a frame; ``over_all``: for all rows (an aggregate)."""
-
-    of: Callable[[Row], Any]
-    name: str = ""
-    over_all: Callable[[Sequence[Row]], Any] | None = None
-
-    def alias(self, name: str) -> Column:
-        return Column(self.of, name, self.over_all)
-
-    def cast(self, kind: str) -> Column:
-        assert kind in ("bigint", "binary", "boolean", "int", "string", "timestamp")
-        return self
-
-    def __and__(self, other: Column) -> Column:
-        def both(row: Row) -> bool | None:
-            left, right = self.of(row), other.of(row)
-            return False if left is False or right is False else _null(left, right, lambda: True)
-
-        return Column(both)
-
-    def __or__(self, other: Column) -> Column:
-        def either(row: Row) -> bool | None:
-            left, right = self.of(row), other.of(row)
-            return True if left is True or right is True else _null(left, right, lambda: False)
-
-        return Column(either)
-
-    def __invert__(self) -> Column:
-        return Column(lambda row: _null(value := self.of(row), True, lambda: not value))
-
-    def __eq__(self, other: object) -> Column:  # type: ignore[override]
-        return _binary(self, other, lambda one, two: one == two)
-
-    def __ne__(self, other: object) -> Column:  # type: ignore[override]
-        return _binary(self, other, lambda one, two: one != two)
-
-    def __gt__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: one > two)
-
-    def __lt__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: one < two)
-
-    def __le__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: one <= two)
-
-    def __ge__(self, other: object) -> Column:
-        return _binary(self, other, lambda left, right: left >= right)
-
-    def __add__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: one + two)
-
-    def bitwiseAND(self, other: Column) -> Column:  # noqa: N802 - Spark's name
-        return _binary(self, other, lambda one, two: one & two)
-
-    def bitwiseOR(self, other: Column) -> Column:  # noqa: N802
-        return _binary(self, other, lambda one, two: one | two)
-
-    def isNull(self) -> Column:  # noqa: N802
-        return Column(lambda row: self.of(row) is None)
-
-    def isNotNull(self) -> Column:  # noqa: N802
-        return Column(lambda row: self.of(row) is not None)
-
-    def eqNullSafe(self, other: Column) -> Column:  # noqa: N802
-        return Column(lambda row: self.of(row) == other.of(row))
-
-    def isin(self, *values: Any) -> Column:
-        return Column(lambda row: _null(value := self.of(row), True, lambda: value in values))
-
-    def otherwise(self, other: Column | Any) -> Column:
-        rest = other if isinstance(other, Column) else lit(other)
-        return Column(lambda row: self.of(row) if self.of(row) is not _NO_BRANCH else rest.of(row))
-
-    def over(self, window: Window) -> Column:
-        """The rank of a row within its partition (``row_number``)."""
-        return Column(lambda row: window.place(row), over_all=None)
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "no branch"
-
-
-_NO_BRANCH = _Nothing()
-
-
-def _null(left: Any, right: Any, value: Callable[[], Any]) -> Any:
-    return None if left is None or right is None else value()
-
-
-def _binary(left: Column, right: object, how: Callable[[Any, Any], Any]) -> Column:
-    other = right if isinstance(right, Column) else lit(right)
-
-    def value(row: Row) -> Any:
-        one, two = left.of(row), other.of(row)
-        return _null(one, two, lambda: how(one, two))
-
-    return Column(value)
-
-
-def lit(value: Any) -> Column:
-    return Column(lambda _: value, str(value))
-
-
-def col(name: str) -> Column:
-    """A column by its name, in backticks or not; ``a.b``: a field of a struct."""
-    matches = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)
-    parts = [quoted.replace("``", "`") or plain for quoted, plain in matches]
-
-    def within(value: Any, part: str) -> Any:
-        return None if value is None else value[part]  # a field of NULL is NULL
-
-    return Column(lambda row: functools.reduce(within, parts, row), parts[-1])
-
-
-def expr(text: str) -> Column:
-    """What a SQL text gives is in the row's column of that name."""
-    return Column(lambda row: row[text], text)
-
-
-def when(condition: Column, value: Any) -> Column:
-    chosen = value if isinstance(value, Column) else lit(value)
-    return Column(lambda row: chosen.of(row) if condition.of(row) is True else _NO_BRANCH)
-
-
-def coalesce(*columns: Column) -> Column:
-    return Column(lambda row: next((v for c in columns if (v := c.of(row)) is not None), None))
-
-
-def array(*columns: Column) -> Column:
-    return Column(lambda row: [_or_null(column.of(row)) for column in columns])
-
-
-def _or_null(value: Any) -> Any:
-    return None if value is _NO_BRANCH else value
-
-
-def array_compact(column: Column) -> Column:
-    return Column(lambda row: [value for value in column.of(row) if value is not None])
-
-
-def filter(column: Column, keep: Callable[[Column, Column], Column]) -> Column:  # noqa: A001 - Spark's name
-    return Column(
-        lambda row: [v for place, v in enumerate(column.of(row)) if keep(lit(v), lit(place)).of(row)]
-    )
-
-
-def bit_get(column: Column, place: Column) -> Column:
-    return _binary(column, place, lambda bits, number: bits >> number & 1)
-
-
-def concat(*columns: Column) -> Column:
-    def value(row: Row) -> Any:
-        parts = [column.of(row) for column in columns]
-        return functools.reduce(lambda one, two: one + two, parts)
-
-    return Column(value)
-
-
-def struct(*columns: Column) -> Column:
-    return Column(lambda row: {column.name: _or_null(column.of(row)) for column in columns})
-
-
-def to_json(column: Column, options: Any = None) -> Column:
-    return Column(lambda row: json.dumps(column.of(row), default=str))
-
-
-def length(column: Column) -> Column:
-    return Column(lambda row: _null(text := column.of(row), True, lambda: len(text)))
-
-
-def raise_error(column: Column) -> Column:
-    def value(row: Row) -> Any:
-        raise Raised(column.of(row))
-
-    return Column(value)
-
-
-def array_join(column: Column, between: str) -> Column:
-    return Column(lambda row: between.join(column.of(row)))
-
-
-def uuid() -> Column:
-    return lit("an id")
-
-
-def current_timestamp() -> Column:
-    return lit("now")
-
-
-def count(column: Column) -> Column:
-    return Column(lambda _: None, over_all=lambda rows: sum(1 for row in rows if column.of(row) is not None))
-
-
-def count_if(column: Column) -> Column:
-    return Column(lambda _: None, over_all=lambda rows: sum(1 for row in rows if column.of(row) is True))
-
-
-class _Rank:
-    def over(self, window: Window) -> Column:
-        return Column(window.place)
-
-
-def row_number() -> _Rank:
-    return _Rank()
+from tests.unit.headwater_spark import plain_columns
+from tests.unit.headwater_spark.plain_aggregates import AGGREGATES
+from tests.unit.headwater_spark.plain_columns import Column, Raised, Row, as_column, col, lit, or_null, rank
+
+__all__ = ["Column", "Frame", "Raised", "Row", "Window", "col", "lit", "plain_functions", "window_rows"]
+# What stands for ``pyspark.sql.functions``.
+FUNCTIONS = SimpleNamespace(
+    **{name: one for name, one in vars(plain_columns).items() if callable(one)}, **AGGREGATES
+)
 
 
 class Window:
@@ -239,33 +30,37 @@ class Window:
 
     rows: Sequence[Row] = ()
 
-    def __init__(self, keys: Sequence[Column], order: Sequence[Column] = ()) -> None:
-        self._keys, self._order = keys, order
+    def __init__(self, keys: Sequence[Column | str], order: Sequence[Column | str] = ()) -> None:
+        self._keys, self._order = list(map(as_column, keys)), list(map(as_column, order))
 
     @classmethod
-    def partitionBy(cls, *keys: Column) -> Window:  # noqa: N802
+    def partitionBy(cls, *keys: Column | str) -> Window:  # noqa: N802
         return cls(keys)
 
-    def orderBy(self, *order: Column) -> Window:  # noqa: N802
+    def orderBy(self, *order: Column | str) -> Window:  # noqa: N802
         return Window(self._keys, order)
 
-    def place(self, row: Row) -> int:
-        """The number of the row in its partition, from 1; NULL comes first."""
+    def around(self, row: Row) -> tuple[list[Row], int]:
+        """The rows of the row's partition in their order, NULL first, and its place among them."""
 
         def key(one: Row) -> list[Any]:
-            return [column.of(one) for column in self._keys]
-
-        def order(one: Row) -> list[Any]:
-            values = [column.of(one) for column in self._order]
-            return [(value is not None, value if value is not None else 0) for value in values]
+            return [or_null(column.of(one)) for column in self._keys]
 
         group = [one for one in Window.rows if key(one) == key(row)]
-        places = sorted(range(len(group)), key=lambda index: order(group[index]))
-        return 1 + [group[index] is row for index in places].index(True)
+        group.sort(key=lambda one: [rank(or_null(column.of(one))) for column in self._order])
+        return group, [one is row for one in group].index(True)
+
+
+def window_rows(rows: Sequence[Row]) -> None:
+    """Let windows look at these rows."""
+    Window.rows = rows
 
 
 class Frame:
-    """Rows with the names of their columns. ``tables``: what the session reads, by path."""
+    """Rows with the names of their columns. ``tables``: what the session reads, by path.
+
+    ``fields``: of columns that are structs, as far as they were made here. Under the name of an alias a row has itself.
+    """
 
     isStreaming = False  # noqa: N815
 
@@ -275,9 +70,12 @@ class Frame:
         columns: Sequence[str],
         tables: dict[str, Frame] | None = None,
         types: dict[str, DataType] | None = None,
+        session: Any = None,
     ) -> None:
         self.rows, self.columns, self.tables = list(rows), list(columns), tables or {}
-        self.types = types or {}
+        self.types, self.session = types or {}, session
+        self.fields: dict[str, tuple[str, ...]] = {}
+        self.aliases: tuple[str, ...] = ()
         self.kept = 0
         self.observed: dict[str, Any] = {}
 
@@ -287,55 +85,124 @@ class Frame:
 
     @property
     def sparkSession(self) -> Any:  # noqa: N802
+        if self.session is not None:
+            return self.session
         reader = SimpleNamespace(load=lambda path: self.tables[path])
         return SimpleNamespace(read=SimpleNamespace(format=lambda _: reader))
 
-    def _with(self, rows: Iterable[Row], columns: Sequence[str]) -> Frame:
-        made = Frame(rows, columns, self.tables, self.types)
+    def _with(self, rows: Iterable[Row], columns: Sequence[str], *others: Frame) -> Frame:
+        made = Frame(rows, columns, self.tables, self.types, self.session)
         made.observed = self.observed
+        for other in (*others, self):
+            made.fields |= other.fields
+            made.types = {**made.types, **other.types}
+            made.aliases += other.aliases
+        return made
+
+    def alias(self, name: str) -> Frame:
+        made = self._with([{**row, name: row} for row in self.rows], self.columns)
+        made.aliases = (*self.aliases, name)
         return made
 
     def withColumn(self, name: str, column: Column) -> Frame:  # noqa: N802
         return self.withColumns({name: column})
 
     def withColumns(self, columns: dict[str, Column]) -> Frame:  # noqa: N802
-        Window.rows = self.rows
-        values = [{name: _or_null(column.of(row)) for name, column in columns.items()} for row in self.rows]
+        values = self._values([column.alias(name) for name, column in columns.items()])
         rows = [{**row, **more} for row, more in zip(self.rows, values, strict=True)]
-        return self._with(rows, [*self.columns, *(name for name in columns if name not in self.columns)])
+        made = self._with(rows, [*self.columns, *(name for name in columns if name not in self.columns)])
+        made.fields |= {name: column.fields for name, column in columns.items()}
+        return made
 
-    def where(self, condition: Column) -> Frame:
-        return self._with([row for row in self.rows if condition.of(row) is True], self.columns)
+    def _values(self, columns: Sequence[Column]) -> list[Row]:
+        window_rows(self.rows)
+        return [{column.name: or_null(column.of(row)) for column in columns} for row in self.rows]
+
+    def where(self, condition: Column | str) -> Frame:
+        met = as_column(condition)
+        return self._with([row for row in self.rows if met.of(row) is True], self.columns)
 
     def select(self, *columns: Column | str) -> Frame:
-        wanted = [_named(column, place) for place, column in enumerate(columns)]
-        rows = [{column.name: _or_null(column.of(row)) for column in wanted} for row in self.rows]
-        return self._with(rows, [column.name for column in wanted])
+        wanted = [one for place, column in enumerate(columns) for one in self._named(column, place)]
+        rows = self._values(wanted)
+        for column in wanted:
+            if column.explodes:
+                rows = [{**row, column.name: value} for row in rows for value in row[column.name] or ()]
+        made = self._with(rows, [column.name for column in wanted])
+        made.fields = {column.name: column.fields or self.fields.get(column.name, ()) for column in wanted}
+        made.aliases = ()
+        return made
+
+    def _named(self, column: Column | str, place: int) -> Iterable[Column]:
+        """Columns of a selection; one that nobody named has its place for a name."""
+        if isinstance(column, Column):
+            return [column if column.name else column.alias(f"column {place}")]
+        if column.endswith(".*"):
+            name = column.removesuffix(".*")
+            return [col(f"{name}.`{field}`") for field in self.fields[name]]
+        return [col(f"`{column}`") if column in self.columns else col(column)]
 
     def drop(self, *names: str) -> Frame:
         rows = [{name: value for name, value in row.items() if name not in names} for row in self.rows]
         return self._with(rows, [name for name in self.columns if name not in names])
 
+    def _own(self, row: Row) -> Row:
+        return {name: row[name] for name in self.columns}
+
     def distinct(self) -> Frame:
         unique: list[Row] = []
         for row in self.rows:
-            if row not in unique:
+            if self._own(row) not in map(self._own, unique):
                 unique.append(row)
         return self._with(unique, self.columns)
 
     def limit(self, number: int) -> Frame:
         return self._with(self.rows[:number], self.columns)
 
-    def join(self, other: Frame, condition: Column, how: str) -> Frame:
-        assert how == "left"
-        rows = []
-        for row in self.rows:
-            pairs = [{**row, **match} for match in other.rows if condition.of({**row, **match}) is True]
-            rows += pairs or [{**row, **dict.fromkeys(other.columns)}]
-        return self._with(rows, [*self.columns, *other.columns])
+    def coalesce(self, _: int) -> Frame:
+        return self
+
+    def localCheckpoint(self) -> Frame:  # noqa: N802
+        return self
+
+    def unionByName(self, other: Frame, *, allowMissingColumns: bool = False) -> Frame:  # noqa: N802, N803
+        columns = list(dict.fromkeys([*self.columns, *(other.columns if allowMissingColumns else ())]))
+        assert allowMissingColumns or set(columns) == set(other.columns)
+        rows = [{name: row.get(name) for name in columns} for row in (*self.rows, *other.rows)]
+        made = self._with(rows, columns, other)
+        made.aliases = ()
+        return made
+
+    def join(self, other: Frame, on: Column | str | Sequence[str], how: str = "inner") -> Frame:
+        """By a condition, or by columns that both have."""
+        names = [] if isinstance(on, Column) else [on] if isinstance(on, str) else list(on)
+        assert how in ("inner", "left", "left_semi", "left_anti", "full", "full_outer"), how
+
+        def fits(left: Row, right: Row) -> bool:
+            if isinstance(on, Column):
+                return on.of({**right, **left}) is True
+            return all(left[name] is not None and left[name] == right[name] for name in names)
+
+        pairs = [(left, right) for left in self.rows for right in other.rows if fits(left, right)]
+        met = [id(left) for left, _ in pairs]
+        if how in ("left_semi", "left_anti"):
+            return self._with(
+                [row for row in self.rows if (id(row) in met) is (how == "left_semi")], self.columns
+            )
+        rows = [{**right, **left} for left, right in pairs]
+        if how != "inner":
+            rows += [{**_nothing(other), **row} for row in self.rows if id(row) not in met]
+        if how.startswith("full"):
+            met = [id(right) for _, right in pairs]
+            rows += [{**_nothing(self), **row} for row in other.rows if id(row) not in met]
+        return self._with(rows, list(dict.fromkeys([*names, *self.columns, *other.columns])), other)
+
+    def groupBy(self, *keys: Column | str) -> _Groups:  # noqa: N802
+        return _Groups(self, [one for place, key in enumerate(keys) for one in self._named(key, place)])
 
     def agg(self, *columns: Column) -> Frame:
-        return self._with([_totals(self.rows, columns)], [column.name for column in columns])
+        named = [column if column.name else column.alias(f"column {n}") for n, column in enumerate(columns)]
+        return self._with([_totals(self.rows, named)], [column.name for column in named])
 
     def observe(self, name: Any, *columns: Column) -> Frame:
         self.observed[str(name)] = _totals(self.rows, columns)
@@ -349,15 +216,41 @@ class Frame:
         self.kept -= 1
         return self
 
+    def count(self) -> int:
+        return len(self.rows)
+
+    def isEmpty(self) -> bool:  # noqa: N802
+        return not self.rows
+
     def collect(self) -> list[Any]:
-        return [_Record(row) for row in self.rows]
+        return [_Record(self._own(row)) for row in self.rows]
+
+    def first(self) -> Any:
+        return next(iter(self.collect()), None)
 
 
-def _named(column: Column | str, place: int) -> Column:
-    """A column of a selection; one that nobody named has its place for a name."""
-    if isinstance(column, str):
-        return col(f"`{column}`")
-    return column if column.name else column.alias(f"column {place}")
+class _Groups:
+    def __init__(self, frame: Frame, keys: Sequence[Column]) -> None:
+        self._frame, self._keys = frame, keys
+
+    def agg(self, *columns: Column) -> Frame:
+        frame, groups = self._frame, dict[str, list[Row]]()
+        heads = frame._values(self._keys)
+        for row, head in zip(frame.rows, heads, strict=True):
+            groups.setdefault(json.dumps(head, default=str), []).append({**row, **head})
+        names = [key.name for key in self._keys]
+        rows = [
+            {**{name: group[0][name] for name in names}, **_totals(group, columns)}
+            for group in groups.values()
+        ]
+        made = frame._with(rows, [*names, *(column.name for column in columns)])
+        made.fields |= {column.name: column.fields for column in columns}
+        made.aliases = ()
+        return made
+
+
+def _nothing(frame: Frame) -> Row:
+    return dict.fromkeys([*frame.columns, *frame.aliases])
 
 
 class _Record(tuple[Any, ...]):  # noqa: SLOT001 - it has a name for its row
@@ -367,6 +260,12 @@ class _Record(tuple[Any, ...]):  # noqa: SLOT001 - it has a name for its row
         made = super().__new__(cls, row.values())
         made.row = row
         return made
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.row[item] if isinstance(item, str) else super().__getitem__(item)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.row
 
     def asDict(self) -> Row:  # noqa: N802
         return dict(self.row)
@@ -378,10 +277,9 @@ def _totals(rows: Sequence[Row], columns: Sequence[Column]) -> Row:
 
 def plain_functions(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
     """Let modules build columns of plain rows."""
-    here = __import__("sys").modules[__name__]
+    instead = {"F": FUNCTIONS, "Window": Window, "Column": Column}
     for module in modules:
-        monkeypatch.setattr(module, "F", here)
-        if hasattr(module, "Window"):
-            monkeypatch.setattr(module, "Window", Window)
+        for name in instead.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, instead[name])
         if hasattr(module, "use_exact_counts"):  # plain rows have no session
             monkeypatch.setattr(module, "use_exact_counts", lambda _: None)
