@@ -173,15 +173,16 @@ class Frame:
         made.aliases = ()
         return made
 
-    def join(self, other: Frame, on: Column | str | Sequence[str], how: str = "inner") -> Frame:
-        """By a condition, or by columns that both have."""
-        names = [] if isinstance(on, Column) else [on] if isinstance(on, str) else list(on)
+    def join(self, other: Frame, on: Column | str | Sequence[Any], how: str = "inner") -> Frame:
+        """By conditions, or by columns that both have."""
+        parts = [on] if isinstance(on, Column | str) else list(on)
+        names = [part for part in parts if isinstance(part, str)]
+        conditions = [part for part in parts if isinstance(part, Column)]
         assert how in ("inner", "left", "left_semi", "left_anti", "full", "full_outer"), how
 
         def fits(left: Row, right: Row) -> bool:
-            if isinstance(on, Column):
-                return on.of({**right, **left}) is True
-            return all(left[name] is not None and left[name] == right[name] for name in names)
+            same = all(left[name] is not None and left[name] == right[name] for name in names)
+            return same and all(one.of({**right, **left}) is True for one in conditions)
 
         pairs = [(left, right) for left in self.rows for right in other.rows if fits(left, right)]
         met = [id(left) for left, _ in pairs]
