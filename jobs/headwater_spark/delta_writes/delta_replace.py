@@ -39,7 +39,7 @@ class DeltaReplace:
         table = DeltaTable.forPath(rows.sparkSession, str(self.table))
         by = [F.col(quoted(key)) for key in keys]
         order = Window.partitionBy(*by).orderBy(F.col(quoted(sequence)).desc_nulls_last())
-        newest = rows.withColumn(_RANK, F.rank().over(order)).where(f"{_RANK} = 1").drop(_RANK)
+        newest = rows.withColumn(_RANK, F.rank().over(order)).where(F.col(_RANK) == 1).drop(_RANK)
         # A late row is left out: the table has one with a higher sequence.
         present = table.toDF().alias("t")
         arriving = newest.alias("s").join(present, same_key(keys) & _lower("s", "t", sequence), "left_anti")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tests.unit.headwater_spark.plain_columns import Column, Row, as_column, or_null, rank
+from tests.unit.headwater_spark.plain_columns import Column, Row, as_column, or_null, order_of
 
 
 def _known(column: Column, rows: Sequence[Row]) -> list[Any]:
@@ -87,10 +88,10 @@ AGGREGATES: dict[str, Callable[..., Column]] = {
     "count": _aggregate(len),
     "count_if": _aggregate(lambda known: sum(value is True for value in known)),
     "sum": _aggregate(lambda known: sum(known) if known else None),
-    "max": _aggregate(lambda known: max(known, key=rank) if known else None),
-    "min": _aggregate(lambda known: min(known, key=rank) if known else None),
-    "max_by": _by(lambda pairs: max(pairs, key=lambda pair: rank(pair[1]))),
-    "min_by": _by(lambda pairs: min(pairs, key=lambda pair: rank(pair[1]))),
+    "max": _aggregate(lambda known: max(known, key=order_of) if known else None),
+    "min": _aggregate(lambda known: min(known, key=order_of) if known else None),
+    "max_by": _by(lambda pairs: max(pairs, key=lambda pair: order_of(pair[1]))),
+    "min_by": _by(lambda pairs: min(pairs, key=lambda pair: order_of(pair[1]))),
     "collect_list": _aggregate(list),
     "collect_set": _aggregate(_without_repeats),
     "first": first,
@@ -98,4 +99,5 @@ AGGREGATES: dict[str, Callable[..., Column]] = {
     "lag": _beside(-1),
     "lead": _beside(1),
     "row_number": row_number,
+    "rank": lambda: replace(row_number(), by_peers=True),
 }

@@ -34,14 +34,15 @@ _NO_BRANCH = _Nothing()
 class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on either
     """``of``: the value for a row of a frame; ``over_all``: for all rows (an aggregate).
 
-    ``within``: the value at a place among the rows of a window, in their order. ``fields``: of a struct; ``explodes``: each of
-    the values makes a row.
+    ``within``: the value at a place among the rows of a window, in their order. ``by_peers``: rows that are equal
+    in that order have one place, the first. ``fields``: of a struct; ``explodes``: each of the values makes a row.
     """
 
     of: Callable[[Row], Any]
     name: str = ""
     over_all: Callable[[Sequence[Row]], Any] | None = None
     within: Callable[[Sequence[Row], int], Any] | None = None
+    by_peers: bool = False
     fields: tuple[str, ...] = ()
     explodes: bool = False
 
@@ -76,16 +77,16 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
         return _binary(self, other, lambda one, two: one != two)
 
     def __gt__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: rank(one) > rank(two))
+        return _binary(self, other, lambda one, two: order_of(one) > order_of(two))
 
     def __lt__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: rank(one) < rank(two))
+        return _binary(self, other, lambda one, two: order_of(one) < order_of(two))
 
     def __le__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: rank(one) <= rank(two))
+        return _binary(self, other, lambda one, two: order_of(one) <= order_of(two))
 
     def __ge__(self, other: object) -> Column:
-        return _binary(self, other, lambda one, two: rank(one) >= rank(two))
+        return _binary(self, other, lambda one, two: order_of(one) >= order_of(two))
 
     def __add__(self, other: object) -> Column:
         return _binary(self, other, lambda one, two: one + two)
@@ -117,6 +118,9 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
     def eqNullSafe(self, other: Column) -> Column:  # noqa: N802
         return Column(lambda row: or_null(self.of(row)) == or_null(other.of(row)))
 
+    def desc_nulls_last(self) -> Column:
+        return Column(lambda row: _Descending(order_of(self.of(row))))
+
     def isin(self, *values: Any) -> Column:
         return Column(lambda row: _null(value := self.of(row), True, lambda: value in values))
 
@@ -131,13 +135,22 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
             assert total is not None
             all_of = total
             within = lambda rows, place: all_of(rows[: place + 1])  # noqa: E731
-        return Column(lambda row: within(*window.around(row)))
+        return Column(lambda row: within(*window.around(row, by_peers=self.by_peers)))
 
 
-def rank(value: Any) -> Any:
+@functools.total_ordering
+@dataclass(frozen=True)
+class _Descending:
+    value: Any
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)
+
+
+def order_of(value: Any) -> Any:
     """By what values are ordered."""
     if isinstance(value, dict | list):
-        return (1, [rank(part) for part in (value.values() if isinstance(value, dict) else value)])
+        return (1, [order_of(part) for part in (value.values() if isinstance(value, dict) else value)])
     return (0,) if value is None else (1, value)
 
 
@@ -212,11 +225,11 @@ def _extreme(pick: Callable[[Any], Any], columns: Iterable[Column | str]) -> Col
 
 
 def greatest(*columns: Column | str) -> Column:
-    return _extreme(lambda known: max(known, key=rank), columns)
+    return _extreme(lambda known: max(known, key=order_of), columns)
 
 
 def least(*columns: Column | str) -> Column:
-    return _extreme(lambda known: min(known, key=rank), columns)
+    return _extreme(lambda known: min(known, key=order_of), columns)
 
 
 def array(*columns: Column) -> Column:

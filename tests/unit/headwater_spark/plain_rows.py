@@ -16,7 +16,16 @@ import pytest
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 from tests.unit.headwater_spark import plain_columns
 from tests.unit.headwater_spark.plain_aggregates import AGGREGATES
-from tests.unit.headwater_spark.plain_columns import Column, Raised, Row, as_column, col, lit, or_null, rank
+from tests.unit.headwater_spark.plain_columns import (
+    Column,
+    Raised,
+    Row,
+    as_column,
+    col,
+    lit,
+    or_null,
+    order_of,
+)
 
 __all__ = ["Column", "Frame", "Raised", "Row", "Window", "col", "lit", "plain_functions", "window_rows"]
 # What stands for ``pyspark.sql.functions``.
@@ -40,15 +49,18 @@ class Window:
     def orderBy(self, *order: Column | str) -> Window:  # noqa: N802
         return Window(self._keys, order)
 
-    def around(self, row: Row) -> tuple[list[Row], int]:
+    def around(self, row: Row, *, by_peers: bool = False) -> tuple[list[Row], int]:
         """The rows of the row's partition in their order, NULL first, and its place among them."""
 
         def key(one: Row) -> list[Any]:
             return [or_null(column.of(one)) for column in self._keys]
 
-        group = [one for one in Window.rows if key(one) == key(row)]
-        group.sort(key=lambda one: [rank(or_null(column.of(one))) for column in self._order])
-        return group, [one is row for one in group].index(True)
+        def order(one: Row) -> list[Any]:
+            return [order_of(or_null(column.of(one))) for column in self._order]
+
+        group = sorted((one for one in Window.rows if key(one) == key(row)), key=order)
+        alike = [order(one) == order(row) if by_peers else one is row for one in group]
+        return group, alike.index(True)
 
 
 def window_rows(rows: Sequence[Row]) -> None:
@@ -155,6 +167,16 @@ class Frame:
             if self._own(row) not in map(self._own, unique):
                 unique.append(row)
         return self._with(unique, self.columns)
+
+    def dropDuplicates(self, names: Sequence[str]) -> Frame:  # noqa: N802
+        """A row of each set that is equal in these columns."""
+        seen: list[list[Any]] = []
+        rows = []
+        for row in self.rows:
+            if (key := [row[name] for name in names]) not in seen:
+                seen.append(key)
+                rows.append(row)
+        return self._with(rows, self.columns)
 
     def limit(self, number: int) -> Frame:
         return self._with(self.rows[:number], self.columns)
