@@ -124,6 +124,10 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
     def isin(self, *values: Any) -> Column:
         return Column(lambda row: _null(value := self.of(row), True, lambda: value in values))
 
+    def when(self, condition: Column, value: Any) -> Column:
+        """A further branch."""
+        return self.otherwise(when(condition, value))
+
     def otherwise(self, other: Column | Any) -> Column:
         rest = other if isinstance(other, Column) else lit(other)
         return Column(lambda row: self.of(row) if self.of(row) is not _NO_BRANCH else rest.of(row))

@@ -120,8 +120,9 @@ class Frame:
         return self.withColumns({name: column})
 
     def withColumns(self, columns: dict[str, Column]) -> Frame:  # noqa: N802
-        values = self._values([column.alias(name) for name, column in columns.items()])
-        rows = [{**row, **more} for row, more in zip(self.rows, values, strict=True)]
+        named = [column.alias(name) for name, column in columns.items()]
+        pairs = zip(self.rows, self._values(named), strict=True)
+        rows = _exploded([{**row, **more} for row, more in pairs], named)
         made = self._with(rows, [*self.columns, *(name for name in columns if name not in self.columns)])
         made.fields |= {name: column.fields for name, column in columns.items()}
         return made
@@ -136,10 +137,7 @@ class Frame:
 
     def select(self, *columns: Column | str) -> Frame:
         wanted = [one for place, column in enumerate(columns) for one in self._named(column, place)]
-        rows = self._values(wanted)
-        for column in wanted:
-            if column.explodes:
-                rows = [{**row, column.name: value} for row in rows for value in row[column.name] or ()]
+        rows = _exploded(self._values(wanted), wanted)
         made = self._with(rows, [column.name for column in wanted])
         made.fields = {column.name: column.fields or self.fields.get(column.name, ()) for column in wanted}
         made.aliases = ()
@@ -149,6 +147,8 @@ class Frame:
         """Columns of a selection; one that nobody named has its place for a name."""
         if isinstance(column, Column):
             return [column if column.name else column.alias(f"column {place}")]
+        if column == "*":
+            return [col(f"`{name}`") for name in self.columns]
         if column.endswith(".*"):
             name = column.removesuffix(".*")
             return [col(f"{name}.`{field}`") for field in self.fields[name]]
@@ -270,6 +270,13 @@ class _Groups:
         made.fields |= {column.name: column.fields for column in columns}
         made.aliases = ()
         return made
+
+
+def _exploded(rows: list[Row], columns: Sequence[Column]) -> list[Row]:
+    for column in columns:
+        if column.explodes:
+            rows = [{**row, column.name: value} for row in rows for value in row[column.name] or ()]
+    return rows
 
 
 def _nothing(frame: Frame) -> Row:
