@@ -110,10 +110,10 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
         return _binary(self, other, lambda one, two: one | two)
 
     def isNull(self) -> Column:  # noqa: N802
-        return Column(lambda row: self.of(row) is None)
+        return Column(lambda row: or_null(self.of(row)) is None)
 
     def isNotNull(self) -> Column:  # noqa: N802
-        return Column(lambda row: self.of(row) is not None)
+        return Column(lambda row: or_null(self.of(row)) is not None)
 
     def eqNullSafe(self, other: Column) -> Column:  # noqa: N802
         return Column(lambda row: or_null(self.of(row)) == or_null(other.of(row)))
@@ -247,6 +247,10 @@ def array_compact(column: Column) -> Column:
 
 def array_contains(column: Column, value: Any) -> Column:
     return Column(lambda row: _null(values := column.of(row), True, lambda: value in values))
+
+
+def array_intersect(one: Column, other: Column) -> Column:
+    return _binary(one, other, lambda left, right: [value for value in left if value in right])
 
 
 def explode(column: Column | str) -> Column:

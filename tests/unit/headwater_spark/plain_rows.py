@@ -187,6 +187,13 @@ class Frame:
     def localCheckpoint(self) -> Frame:  # noqa: N802
         return self
 
+    def union(self, other: Frame) -> Frame:
+        """By the places of columns."""
+        renamed = [
+            dict(zip(self.columns, (row[name] for name in other.columns), strict=True)) for row in other.rows
+        ]
+        return self.unionByName(Frame(renamed, self.columns))
+
     def unionByName(self, other: Frame, *, allowMissingColumns: bool = False) -> Frame:  # noqa: N802, N803
         columns = list(dict.fromkeys([*self.columns, *(other.columns if allowMissingColumns else ())]))
         assert allowMissingColumns or set(columns) == set(other.columns)

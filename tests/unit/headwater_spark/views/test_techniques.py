@@ -1,0 +1,129 @@
+"""Which technique is the least work for what changed, where it is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+from tests.unit.headwater_spark.views import plans as p
+
+from headwater.incremental.costs import Limits
+from headwater.incremental.source_changes import ChangeKind, SourceChange
+from headwater.incremental.techniques import Issue, Technique
+from headwater_spark.views import techniques as module
+from headwater_spark.views.appended_rows import Merging
+from headwater_spark.views.plan_description import Node
+from headwater_spark.views.techniques import Techniques
+
+SALES, STORES = p.leaf(1, 2), p.leaf(11, 12)
+ROWS = p.where(p.project(SALES, p.column(1), p.column(2)), p.above(2, 0))
+PAIRS = p.join(SALES, STORES, "Inner", p.equal(1, 11))
+COUNTS = p.group(SALES, (1,), p.column(1), p.named(p.aggregate("Count", 2), 21))
+SUMS = p.group(SALES, (1,), p.column(1), p.named(p.aggregate("Sum", 2), 21))
+APPENDED, CHANGED = ChangeKind.APPENDED, ChangeKind.CHANGED
+
+
+def techniques(
+    root: Node, *kinds: ChangeKind, ansi: str = "true", text: str = "sum(", stored: dict[str, str] | None = None,
+    partitions: tuple[str, ...] = (), names: tuple[str, ...] = (), types: tuple[str, ...] = (),
+) -> Techniques:  # fmt: skip
+    """What can be done for a query whose sources changed like this."""
+    root = p.numbered(root)
+    leaves = [leaf.number for leaf in root.leaves]
+    tables = {
+        number: (f"t{place}", SimpleNamespace(folder=Path(f"t{place}")))
+        for place, number in enumerate(leaves)
+    }
+    columns = names or tuple(f"c{number}" for number in root.output)
+    known: dict[str, T.DataType] = {"string": T.StringType(), "bigint": T.LongType()}
+    given = types or ("bigint",) * len(columns)
+    fields = [T.StructField(name, known[kind]) for name, kind in zip(columns, given, strict=True)]
+    settings = {"spark.sql.ansi.enabled": ansi}
+    session = SimpleNamespace(
+        conf=SimpleNamespace(get=lambda name, default=None: settings.get(name, default))
+    )
+    plan = SimpleNamespace(
+        root=root, session=session, text=text, frame=SimpleNamespace(schema=T.StructType(fields))
+    )
+    query: Any = SimpleNamespace(plan=plan, tables=tables, columns={number: ["c1"] for number in leaves})
+    changes = {key: SourceChange(kind, 1, 2) for (key, _), kind in zip(tables.values(), kinds, strict=True)}
+    types_stored = stored or dict(zip(columns, given, strict=True))
+    return Techniques(query, changes, Path("view"), types_stored, partitions, (), Limits())
+
+
+@pytest.mark.parametrize(
+    ("root", "kinds", "chosen"),
+    [
+        (ROWS, (APPENDED,), Technique.APPEND_ONLY),
+        (ROWS, (CHANGED,), Technique.ROW_BASED),
+        (PAIRS, (APPENDED, ChangeKind.UNCHANGED), Technique.APPEND_ONLY),
+        (PAIRS, (APPENDED, APPENDED), Technique.ROW_BASED),  # pairs of new rows would come twice
+        (COUNTS, (APPENDED,), Technique.GROUP_AGGREGATE),
+        (COUNTS, (CHANGED,), Technique.GENERIC_AGGREGATE),
+    ],
+)
+def test_the_technique_for_what_changed(root: Node, kinds: tuple[ChangeKind, ...], chosen: Technique):
+    """New rows of one source are taken in by themselves; whatever else changed is looked for."""
+    assert techniques(root, *kinds).choose(judged=False) is chosen
+
+
+def test_a_view_with_rules():
+    """Whole groups are judged, not what is added to them."""
+    assert techniques(COUNTS, APPENDED).choose(judged=True) is Technique.GENERIC_AGGREGATE
+    assert techniques(ROWS, APPENDED).choose(judged=True) is Technique.APPEND_ONLY
+
+
+@pytest.mark.parametrize(
+    ("more", "merged"),
+    [
+        ({}, True),
+        ({"ansi": "false"}, False),  # a sum that is too large would wrap around
+        ({"text": "try_sum("}, False),
+        ({"stored": {"c1": "bigint", "c21": "decimal(20,0)"}}, False),
+        ({"names": ("c1", "c1")}, False),
+    ],
+)
+def test_sums_that_are_added_up(more: dict[str, Any], merged: bool):
+    """Only where the sum of two sums is the sum of all, or fails as that would, in the type that the table has."""
+    chosen = techniques(SUMS, APPENDED, **more).choose(judged=False)
+    assert (chosen is Technique.GROUP_AGGREGATE) is merged
+
+
+def test_groups_of_an_empty_text(monkeypatch: pytest.MonkeyPatch):
+    """A partition by a text has the empty one as NULL: where the table has such a partition, two groups could not be told apart."""
+    more: Any = {"types": ("string", "bigint"), "partitions": ("C1",)}
+    for there, merged in ((False, True), (True, False)):
+        monkeypatch.setattr(module, "has_null_partition", lambda *_, there=there: there)
+        chosen = techniques(COUNTS, APPENDED, **more).choose(judged=False)
+        assert (chosen is Technique.GROUP_AGGREGATE) is merged
+    how = techniques(COUNTS, APPENDED)._merging(1)
+    assert how == [("c1", Merging.KEY), ("c21", Merging.COUNT)]
+
+
+def test_a_result_that_says_nothing_of_its_rows():
+    """Without a column that changed rows can be followed to, there is only the whole view."""
+    lone = p.group(SALES, (), p.named(p.aggregate("Max", 2), 21))
+    answer = techniques(lone, CHANGED).choose(judged=False)
+    assert isinstance(answer, Issue)
+    assert answer.lasting
+
+
+@pytest.mark.parametrize(
+    ("known", "nothing"), [([0, 0], True), ([0, 1], False), ([0, None], False), ([None, None], False)]
+)
+def test_changes_that_come_to_nothing(
+    monkeypatch: pytest.MonkeyPatch, known: list[int | None], nothing: bool
+):
+    """Only where the rows of every source that changed are known, and are none."""
+    one = techniques(PAIRS, CHANGED, CHANGED)
+    rows = iter(known)
+
+    def look(_: int) -> Any:
+        count = next(rows)
+        return None if count is None else [0] * count
+
+    monkeypatch.setattr(one, "_known", look)
+    assert one.come_to_nothing() is nothing
