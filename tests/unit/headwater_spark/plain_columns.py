@@ -122,7 +122,8 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
         return Column(lambda row: _Descending(order_of(self.of(row))))
 
     def isin(self, *values: Any) -> Column:
-        return Column(lambda row: _null(value := self.of(row), True, lambda: value in values))
+        listed = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        return Column(lambda row: _null(value := self.of(row), True, lambda: value in listed))
 
     def when(self, condition: Column, value: Any) -> Column:
         """A further branch."""

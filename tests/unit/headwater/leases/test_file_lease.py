@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -55,6 +56,15 @@ def test_a_killed_holder_leaves_it_free(tmp_path: Path):
         other.wait(10)
         assert other.stdout is not None
         other.stdout.close()
+
+
+def test_two_that_look_do_not_take_each_other_for_a_holder(tmp_path: Path):
+    """To look takes nothing away: another one may look at the same moment."""
+    with update_lease(tmp_path, "first"):
+        pass
+    with (tmp_path / "update.lease").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        assert not is_locked(tmp_path)
 
 
 @pytest.mark.parametrize("again", [False, True])

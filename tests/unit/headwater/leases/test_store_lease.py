@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import LeaseLost, LeaseUnreachable, UpdateInProgress
+from headwater.errors import HeadwaterError, LeaseLost, LeaseUnreachable, UpdateInProgress
+from headwater.leases import store_lease as module
 from headwater.leases.conditional_store import StoredText
 from headwater.leases.file_lease import update_lease
 from headwater.leases.holder import Holder, holder_of
 from headwater.leases.store_lease import LIFETIME, MARGIN, RENEWAL, lock_identity, store_lease
+from headwater.storage.conditions import StoreRefused
 
 
 @dataclass
@@ -95,8 +97,8 @@ def store(times: Times) -> Store:
 @pytest.fixture
 def hold(store: Store, times: Times) -> Callable[..., object]:
     """Take the lease under a name."""
-    return lambda name, **more: store_lease(
-        store, Holder(name, **more), clock=lambda: times.machine, sleep=times.sleep
+    return lambda name, wait=timedelta(0), **more: store_lease(
+        store, Holder(name, **more), wait=wait, clock=lambda: times.machine, sleep=times.sleep
     )
 
 
@@ -306,3 +308,32 @@ def test_many_at_once(hold):
         done.set()
         assert [task.result() for task in refused] == [0] * 19
         assert sum(task.result(20) for task in tasks) == 1
+
+
+def test_a_long_wait_beside_a_holder_that_renews(hold, times: Times):
+    """Whoever waits for longer than a lease lives sees each renewal, and takes nothing from a holder that is alive."""
+    with hold("first") as first:
+        times.meanwhile = first.renew
+        with pytest.raises(UpdateInProgress), hold("second", wait=3 * LIFETIME):
+            pass
+        first.check()
+
+
+@pytest.mark.parametrize("error", [LeaseUnreachable("away"), StoreRefused("denied")])
+def test_a_renewal_that_fails_is_tried_again(
+    hold, store: Store, monkeypatch: pytest.MonkeyPatch, error: HeadwaterError
+):
+    """Where the store did not answer once, or denied it, the next renewal may reach it."""
+    renewed = threading.Event()
+    monkeypatch.setattr(module, "RENEWAL", timedelta(seconds=0.01))
+    with hold("first"):
+        write, failures = store.write, [error]
+
+        def once(text: str, *, expected: str | None) -> str | None:
+            if failures:
+                raise failures.pop()
+            renewed.set()
+            return write(text, expected=expected)
+
+        monkeypatch.setattr(store, "write", once)
+        assert renewed.wait(10)
