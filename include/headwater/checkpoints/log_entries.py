@@ -93,7 +93,10 @@ def put_back(
     A damaged one is put aside first. The settings of its second line are those of its nearest neighbour, else ``settings``.
     """
     file = folder / "offsets" / str(batch)
-    others = sorted(numbered(folder / "offsets") - {batch}, key=lambda number: abs(number - batch))
+    # Of two at the same distance the one that follows.
+    others = sorted(
+        numbered(folder / "offsets") - {batch}, key=lambda number: (abs(number - batch), number < batch)
+    )
     lines = next(
         (
             read_lines(entry)
