@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from pyspark.sql import types as T
@@ -21,11 +24,17 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
 from tests.unit.headwater_spark.plain_columns import Row, col, lit
 
 from headwater.testing.auto_cdc import expected_scd1
-from headwater_spark.auto_cdc.change_columns import ChangeColumns
+from headwater_spark.auto_cdc import merge_latest as module
+from headwater_spark.auto_cdc.change_columns import DELETE, ChangeColumns
 from headwater_spark.auto_cdc.merge_latest import AT, DELETED, EXPIRES, merge_latest
+from headwater_spark.auto_cdc.on_driver.rows import Rows
+from headwater_spark.auto_cdc.on_driver.verdict import Done
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 BESIDE = columns_of()
 KEPT = columns_of(fields=(*FIELDS, T.StructField("at", T.LongType())), sequence_column="at")
+# An event that comes late stays late, whatever was deleted before it.
+CASES = {**LATEST, "D@1 | b@3 | a@2": "b", "D@1,b@3 | a@2": "b", "b@3 | D@1 | a@2": "b"}
 TRUNCATES = {"truncate": col("op") == lit("T")}
 FLOWS = {
     "beside": BESIDE, "kept": KEPT, "beside, truncates": replace(BESIDE, **TRUNCATES), "kept, truncates": replace(KEPT, **TRUNCATES),
@@ -53,8 +62,8 @@ def test_cases(columns: ChangeColumns):
     """Each short sequence of events comes to the row that is written beside it, whether or not the table keeps the sequence."""
     target = Merged(columns, merge_latest)
     for step in range(3):
-        target.apply([event(*one) for one in case_events(LATEST, step)])
-    assert case_results(LATEST, target.rows()) == LATEST
+        target.apply([event(*one) for one in case_events(CASES, step)])
+    assert case_results(CASES, target.rows()) == CASES
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -89,3 +98,48 @@ def test_what_is_remembered():
 def test_what_expires():
     """Deletes alone: without the sequence of a row that is there, an older event that comes late would be written over it."""
     assert EXPIRES == DELETED
+
+
+def test_a_truncate_and_a_new_key(monkeypatch: pytest.MonkeyPatch):
+    """A batch that truncates may insert any row: which keys the table had before says nothing."""
+    monkeypatch.setattr(module, "_can_only_update", lambda *_: True)
+    target = Merged(FLOWS["kept, truncates"], merge_latest)
+    target.apply([event(1, 1, "T", None, None), event(1, 2, "U", "a", None)])
+    assert [row["name"] for row in target.rows()] == ["a"]
+
+
+def test_keys_that_are_all_there(monkeypatch: pytest.MonkeyPatch):
+    """A batch only updates where the table has the key of each row that it writes; deleted keys do not count."""
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        module, "has_all_keys", lambda _, __, rows: asked.append(rows["key"].to_pylist()) or True
+    )
+    table = pa.table({"key": [1, 2, 3], DELETE: [False, True, False]})
+    target: Any = SimpleNamespace(path=None)
+    nothing: Any = None
+    assert module._can_only_update(Rows(nothing, table), target, ("key",))
+    assert asked == [[1, 3]]
+    assert not module._can_only_update(Rows(nothing), target, ("key",))
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_what_is_remembered_comes_first(monkeypatch: pytest.MonkeyPatch, local: bool):
+    """The side table has a batch before its target, under the same transaction: a crash between the two is taken back."""
+    steps: list[tuple[str, Any]] = []
+    nothing: Any = None
+    rows = Rows(nothing, pa.table({"key": [1]}) if local else None)
+    side: Any = SimpleNamespace(
+        remembered_keys=lambda _: "keys", append_local=lambda _, transaction: steps.append(("local", transaction)),
+        append=lambda _, transaction: steps.append(("by Spark", transaction)),
+    )  # fmt: skip
+    parts: dict[str, Any] = {
+        "arrow_can_reduce": lambda _: True, "_live_on_driver": lambda *_: rows, "_rows_to_remember": lambda *_: rows,
+        "_tombstones": lambda *_: 0, "with_counts": lambda transaction, _, **__: transaction, "_settled": lambda *_: "changes",
+        "try_on_driver": lambda *given: steps.append(("target", given[3](nothing).transaction)) or Done(),
+    }  # fmt: skip
+    for name, part in parts.items():
+        monkeypatch.setattr(module, name, part)
+    batch: Any = SimpleNamespace(local="rows", columns=BESIDE, remaining=1, deletes=0)
+    merge_latest(batch, nothing, side, BatchTransaction("p.f@0", 7, "{}"))
+    assert [step for step, _ in steps] == ["local" if local else "by Spark", "target"]
+    assert steps[0][1] == steps[1][1] == BatchTransaction("p.f@0", 7, "{}")

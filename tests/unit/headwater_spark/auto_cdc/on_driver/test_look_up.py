@@ -172,6 +172,20 @@ def test_vectors_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find(path, (1, "a")) == "the log does not show a file's entry"
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_file_with_another_number_of_rows_than_the_log_says(tmp_path: Path, rows: int):
+    """Rows of such a file can't be numbered: Spark has to read it, where the table has deletion vectors."""
+    path = written(tmp_path / "t", [(1, "a", 1), (2, "a", 1)], [(1, "b", 1)])
+    with_vector(path, 1, inline(serialized([0]), 1))
+
+    def change(action: dict[str, Any]) -> None:
+        if json.loads(action.get("add", {}).get("stats") or "{}").get("numRecords") == 2:
+            action["add"]["stats"] = json.dumps({**json.loads(action["add"]["stats"]), "numRecords": rows})
+
+    edited(path, change)
+    assert find(path, (1, "a")) == "a deletion vector is not of a kind that is read here"
+
+
 def test_files_without_the_keys_are_not_read(tmp_path: Path):
     """Files whose least and greatest keys leave the batch's out count for nothing; those that touch them are read."""
     path = written(tmp_path / "t", [(1, "a", 1), (5, "a", 1)], [(5, "b", 2), (9, "b", 2)], [(20, "a", 3)])
