@@ -81,10 +81,10 @@ def test_a_view_whose_sources_have_not_moved(monkeypatch, tmp_path: Path):
 @pytest.mark.parametrize(
     "more",
     [{"now": "2"}, {"now": None}, {"force": True}, {"time_dependent": True}, {"rows_read": True}, {"completed": False}, {"sink_id": "another"},
-     {"definition_hash": "another"}, {"input_versions": {}}],
+     {"definition_hash": "another"}, {"input_versions": {}}, {"refresh": {"update": "another"}}],
 )  # fmt: skip
 def test_when_a_view_is_recomputed(monkeypatch, tmp_path: Path, more):
-    """A source moved, or may have; the definition, the table or the last run is not what it was, or may not be; or it was asked for."""
+    """A source moved, or may have; the definition, the table, its rows or the last run is not what it was, or may not be; or it was asked for."""
     (written,), technique = view(monkeypatch, tmp_path, **more)
     metadata = {"pipeline": "p", "flow": "orders", "update": "u1"}
     assert written.words["mode"] == "overwrite"
