@@ -92,3 +92,15 @@ def test_a_stopped_update_is_tried_again():
 def test_a_report_of_failure_without_reasons_is_final():
     """A driver that ended orderly and gave no reason is not tried again."""
     assert not judge(1, {"state": "FAILED", "flows": []}, []).transient
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "transient"), [(True, True, True), (True, False, False), (False, False, False)]
+)
+def test_flows_of_a_report(one, other, transient):
+    """A retry helps where it may help each flow that failed: one that needs a hand would fail again."""
+    flows = [{"flow": name, "dataset": name, "state": "FAILED", "error": reported(may)} for name, may in (("a", one), ("b", other))]  # fmt: skip
+    verdict = judge(1, {"update_id": "u", "state": "FAILED", "flows": flows}, [])
+    assert verdict.transient is transient
+    assert "a: [X]" in verdict.message
+    assert "b: [X]" in verdict.message

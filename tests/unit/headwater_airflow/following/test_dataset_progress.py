@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,10 +11,17 @@ from hypothesis import strategies as st
 from tests.unit.headwater.metrics.conftest import Pipeline, pipeline
 
 from headwater.event_log.details import FlowStatus, create_update, flow_progress
+from headwater.event_log.event import event_table
 from headwater.event_log.update_summary import UpdateSummary
 from headwater.event_log.writer import EventLogWriter
-from headwater_airflow.following.dataset_progress import DatasetProgress, is_of_another_start
+from headwater_airflow.following.dataset_progress import (
+    DatasetProgress,
+    is_of_another_start,
+    results_before_newest,
+)
 from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, WatchedDataset
+from headwater_airflow.following.request import request_id
+from headwater_airflow.following.update_watch import request_results
 
 __all__ = ["pipeline"]
 BEGUN = datetime(2026, 1, 1, 3, 4, 5, 678901, UTC)
@@ -48,6 +56,45 @@ def test_a_former_driver_that_writes_late_is_not_believed(pipeline: Pipeline):
     verdict = progress.look(UpdateOutcome.UNFINISHED)
     assert verdict is not None
     assert (verdict.ending, verdict.update_id) == (Ending.UPDATED, "u2")
+
+
+def test_each_update_that_appears_is_looked_at(pipeline: Pipeline):
+    """A second former driver may write after the first: it is not believed either."""
+    watched = WatchedDataset("bronze", ("bronze",), False, frozenset())
+    progress = DatasetProgress(pipeline.project, watched, "r1", BEGUN)
+    for number in (1, 2):
+        _completed(pipeline, f"u{number}", BEGUN - timedelta(hours=number))
+        assert progress.look(UpdateOutcome.UNFINISHED) is None
+
+
+def test_what_updates_before_the_newest_did(pipeline: Pipeline):
+    """Those of this start of the run alone, and not the newest one."""
+    for name, at in (("u0", BEGUN - timedelta(hours=1)), ("u1", BEGUN), ("u2", BEGUN)):
+        _completed(pipeline, name, at)
+    assert [one.update_id for one in results_before_newest(pipeline.project, "r1", BEGUN)] == ["u1"]
+    assert results_before_newest(pipeline.project, "r2", BEGUN) == []
+
+
+def test_a_log_that_was_made_anew(pipeline: Pipeline):
+    """Its versions count from the beginning: what was read of the former log is not taken for what it says."""
+    state_folder = pipeline.project.state_folder
+    _completed(pipeline, "u1", BEGUN)
+    assert [one.update_id for one in request_results(state_folder, "r1")] == ["u1"]
+    shutil.rmtree(event_table(state_folder))
+    assert request_results(state_folder, "r1") == ()
+
+
+def test_what_names_a_request():
+    """The run of a DAG, and the part of the pipeline that it is about; the same for each attempt."""
+    ids = [
+        request_id("a", "b"),
+        request_id("a", "c"),
+        request_id("b", "b"),
+        request_id("a", "b", "t"),
+        request_id("a", "b", "u"),
+    ]
+    assert len(set(ids)) == 5
+    assert request_id("a", "b", "t") == request_id("a", "b", "t")
 
 
 def _completed(pipeline: Pipeline, update_id: str, requested_at: datetime) -> None:

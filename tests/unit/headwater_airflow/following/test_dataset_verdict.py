@@ -166,3 +166,36 @@ def test_a_watched_dataset_knows_all_that_it_depends_on(tmp_path):
     assert watched == WatchedDataset("b", ("b",), recomputed=False, ancestors=frozenset({"a"}))
     with pytest.raises(KeyError):
         WatchedDataset.of(SimpleNamespace(outputs=[]), "b")
+
+
+@pytest.mark.parametrize(
+    ("rows", "ending"),
+    [({"output_rows": 3}, Ending.UPDATED), ({"input_rows": 5}, Ending.UPDATED), ({}, Ending.UNCHANGED)],
+)
+@pytest.mark.parametrize("state", ["STOPPED", "COMPLETED"])
+def test_a_table_that_was_stopped(state, rows, ending):
+    """What it had taken in until then counts, also where all of it were deletes, or events that come late."""
+    assert decide(SILVER, [flow(state, **rows)], DONE).ending is ending
+
+
+def test_updates_from_before_the_run_was_cleared():
+    """They decide nothing while the task is at work, whatever they ended with."""
+    for state in ("COMPLETED", "FAILED"):
+        before = flow(state, update="old", output_rows=1)
+        assert decide(SILVER, [before], OPEN, old_updates={"old"}) is None
+        assert decide(SILVER, [before], OPEN) is not None
+
+
+def test_updates_that_had_failed_before_anybody_watched():
+    """Their completed flows count, and their failures do not: a cleared task may be about to try again."""
+    assert decide(SILVER, [flow("COMPLETED", update="old", output_rows=1)], OPEN, old_failures={"old"}).ending is Ending.UPDATED  # fmt: skip
+    assert decide(SILVER, [flow("FAILED", update="old")], OPEN, old_failures={"old"}) is None
+    assert (
+        decide(SILVER, [flow("FAILED", update="old")], BROKEN, old_failures={"old"}).ending is Ending.FAILED
+    )
+
+
+def test_the_version_after_all_flows():
+    """It is that of the flow that wrote last."""
+    results = [flow("COMPLETED", name="one", version=7), flow("COMPLETED", name="two", version=5)]
+    assert decide(TWO_FLOWS, results, OPEN).version == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from headwater_spark.delta_writes.batch_commits import (
     as_metadata,
     quality_details,
 )
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.rules.expectations import Quality, RuleCounts
 
 
@@ -119,3 +121,20 @@ def test_the_newest_version(tmp_path: Path):
     assert head_version(tmp_path) == -1
     commit(tmp_path)
     assert head_version(tmp_path) == 0
+
+
+@pytest.mark.parametrize("operation", ["WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT"])
+def test_rows_of_a_commit_that_is_no_merge(tmp_path: Path, operation: str):
+    """Delta counts them under one name, whichever writer it was; it has neither upserts nor deletes."""
+    commit(tmp_path, operation=operation, transactions={"query": 4}, metrics={"numOutputRows": "3"})
+    one = BatchCommits(tmp_path, "query").find(4)
+    assert one is not None
+    assert (one.rows, one.upserted, one.deleted, one.counted) == (3, None, None, True)
+
+
+def test_metadata_that_is_added_counts():
+    """What is added later stands in the place of what was there."""
+    batch = BatchTransaction("p.f@0", 1, '{"flow": "f", "engine": "old"}').with_metadata(
+        engine="merge", rows=2
+    )
+    assert json.loads(batch.user_metadata) == {"flow": "f", "engine": "merge", "rows": 2}

@@ -217,9 +217,11 @@ def test_what_a_refresh_goes_on_from(
 def test_a_view_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """There is nothing to go on from; a full refresh asks nothing."""
     previous: list[Any] = []
-    deciding: Any = lambda *given: previous.append(given[4]) or SimpleNamespace(
-        decide=lambda: Decision(PLANNED)
-    )  # noqa: E731
+
+    def deciding(*given: Any) -> Any:
+        previous.append(given[4])
+        return SimpleNamespace(decide=lambda: Decision(PLANNED))
+
     monkeypatch.setattr(module, "RefreshDecision", deciding)
     assert refresh(tmp_path, version=-1)._decision().planned is PLANNED
     (issue,) = previous
