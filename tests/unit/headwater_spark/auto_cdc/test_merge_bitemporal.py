@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.auto_cdc.change_batches import (
     Merged,
     columns_of,
+    event,
     events,
     in_order,
     on_plain_rows,
@@ -34,6 +35,13 @@ def _plain() -> Iterator[None]:
 )
 @settings(max_examples=60)
 @given(batches=events())
+# What was believed until a moment is believed on, by an event that became known at that moment.
+@example(
+    batches=[
+        [event(1, 1, "U", "b", None, 1), event(1, 1, "U", "a", None, 3)],
+        [event(1, 1, "U", "b", None, 3)],
+    ]
+)
 def test_any_order(tracked: tuple[str, ...], ignored: tuple[str, ...], batches: list[list[Row]]):
     """After each batch the rows are those of the definition, with the longest time for which each was believed."""
     columns = columns_of(

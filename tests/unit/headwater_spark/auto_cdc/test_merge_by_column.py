@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from pyspark.sql import types as T
 from tests.unit.headwater_spark.auto_cdc.change_batches import (
+    FIELDS,
     Merged,
     columns_of,
     event,
@@ -89,3 +91,24 @@ def test_what_is_remembered(batch: list[Row], deleted: int, written: int | None)
 def test_what_expires():
     """A key that is deleted, and was not written since."""
     assert f"{DELETED_AT} IS NOT NULL AND ({WRITTEN_AT} IS NULL OR {WRITTEN_AT} <= {DELETED_AT})" == EXPIRES
+
+
+PLACE = T.StructType([T.StructField("city", T.StringType()), T.StructField("zip", T.LongType())])
+
+
+def test_fields_that_are_decided_one_by_one():
+    """Where a NULL leaves a value as it was, each field of a struct has the value of the last event that set it."""
+    columns = columns_of(fields=(FIELDS[0], T.StructField("name", PLACE)), ignored=("name",))
+    target = Merged(columns, merge_by_column)
+
+    def place(at: int, city: str | None, code: int | None) -> Row:
+        return {**event(1, at, "U", None, None), "name": {"city": city, "zip": code}}
+
+    for batch, value in (
+        ([event(1, 1, "U", None, None)], None),
+        ([place(20, None, 7), place(30, "y", None)], {"city": "y", "zip": 7}),
+        ([place(10, "x", 1), place(25, "z", 9)], {"city": "y", "zip": 9}),
+        ([event(1, 26, "D", None, None)], {"city": "y", "zip": None}),
+    ):
+        target.apply(batch)
+        assert [row["name"] for row in target.table.rows] == [value]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from pyspark.sql import types as T
 from tests.integration.change_cases import HISTORY, MOVES, PATCHES, case_events, case_results
 from tests.unit.headwater_spark.auto_cdc.change_batches import (
+    FIELDS,
+    NOTHING,
     Merged,
     columns_of,
     event,
@@ -19,8 +24,14 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
 from tests.unit.headwater_spark.plain_columns import Row
 
 from headwater.testing.auto_cdc import expected_scd2
+from headwater_spark.auto_cdc import merge_history as module
 from headwater_spark.auto_cdc.change_columns import START_AT
 from headwater_spark.auto_cdc.merge_history import merge_history
+from headwater_spark.auto_cdc.on_driver.rows import Rows
+from headwater_spark.auto_cdc.on_driver.settle import Settled
+from headwater_spark.auto_cdc.on_driver.verdict import Decided, Declined
+from headwater_spark.auto_cdc.side_table import REMOVED
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 NAMES = ("key", "name", "city")
 
@@ -80,3 +91,70 @@ def test_a_batch_again():
     before: Any = (target.rows(), target.side.rows)
     target.apply(batch)
     assert (target.rows(), target.side.rows) == before
+
+
+PLACE = T.StructType([T.StructField("city", T.StringType()), T.StructField("zip", T.LongType())])
+WITH_PLACE = (FIELDS[0], T.StructField("name", PLACE))
+
+
+def place(at: int, city: str | None, code: int | None) -> Row:
+    return {**event(1, at, "U", None, None), "name": {"city": city, "zip": code}}
+
+
+def test_fields_that_are_inherited():
+    """Where a NULL leaves a value as it was, a struct is filled field by field, and is NULL as long as nothing was ever in it."""
+    columns = columns_of(fields=WITH_PLACE, history=True, tracked=("name",), ignored=("name",))
+    target = Merged(columns, merge_history)
+    nothing = event(1, 5, "U", None, None)
+    target.apply([nothing, place(10, "x", None), {**nothing, "at": 15}, place(20, None, 7)])
+    rows = sorted(target.table.rows, key=lambda row: row[START_AT])
+    assert [(row[START_AT], row["name"]) for row in rows] == [
+        (5, None), (10, {"city": "x", "zip": None}), (20, {"city": "x", "zip": 7}),
+    ]  # fmt: skip
+
+
+def test_what_arrow_has_settled_is_not_decided_again(monkeypatch: pytest.MonkeyPatch):
+    """Spark gets the events that are left, and both make the changes of the batch."""
+    schema = T.StructType([T.StructField("key", T.LongType())])
+    settled = pa.table({"key": [1], REMOVED: [False]})
+    left = pa.table({"key": [2]})
+    given_events: list[Any] = []
+
+    def decide(batch: Any, *_: Any) -> Any:
+        given_events.append(batch)
+        return Rows(NOTHING, pa.table({"key": [2], REMOVED: [True]})), "another transaction"
+
+    monkeypatch.setattr(module, "settle_history", lambda *_: Settled(settled, left))
+    monkeypatch.setattr(module, "_decide", decide)
+    batch: Any = SimpleNamespace(local="all", columns=None, with_events=lambda rows: rows)
+    target: Any = SimpleNamespace(rows=SimpleNamespace(schema=schema))
+    side: Any = SimpleNamespace(remembered_keys=lambda _: "keys")
+    decided = module._settled(batch, target, NOTHING, side, NOTHING)
+    assert given_events == [left]
+    assert decided.changes.to_pylist() == [{"key": 1, REMOVED: False}, {"key": 2, REMOVED: True}]
+    assert decided.transaction == "another transaction"
+
+
+def test_what_was_decided_is_merged_as_it_is(monkeypatch: pytest.MonkeyPatch):
+    """The side table has the batch already: a second decision would be over the state after it."""
+    merged: list[Any] = []
+    decided = Decided(pa.table({"key": [1]}), BatchTransaction("p.f@0", 7, "{}"))
+    declined = Declined("another commit was in the way", NOTHING, decided)
+
+    def decide(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(module, "try_on_driver", lambda *_: declined)
+    monkeypatch.setattr(module, "_decide", decide)
+    monkeypatch.setattr(module, "local_frame", lambda *_: "a frame")
+    monkeypatch.setattr(
+        module, "_merge", lambda _, source, __, transaction: merged.append((source.table, transaction))
+    )
+    batch: Any = SimpleNamespace(columns=SimpleNamespace(keys=("key",)))
+    target: Any = SimpleNamespace(rows=SimpleNamespace(schema=T.StructType([])))
+    side: Any = SimpleNamespace(spark=None)
+    merge_history(batch, target, side, decided.transaction)
+    ((table, transaction),) = merged
+    assert table is decided.changes
+    assert transaction.batch_id == 7
+    assert "another commit was in the way" in transaction.user_metadata

@@ -22,10 +22,11 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
     on_plain_rows,
 )
 from tests.unit.headwater_spark.plain_columns import Row, col, lit
+from tests.unit.headwater_spark.plain_rows import Frame
 
 from headwater.testing.auto_cdc import expected_scd1
 from headwater_spark.auto_cdc import merge_latest as module
-from headwater_spark.auto_cdc.change_columns import DELETE, ChangeColumns
+from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, ChangeColumns
 from headwater_spark.auto_cdc.merge_latest import AT, DELETED, EXPIRES, merge_latest
 from headwater_spark.auto_cdc.on_driver.rows import Rows
 from headwater_spark.auto_cdc.on_driver.verdict import Done
@@ -143,3 +144,19 @@ def test_what_is_remembered_comes_first(monkeypatch: pytest.MonkeyPatch, local: 
     merge_latest(batch, nothing, side, BatchTransaction("p.f@0", 7, "{}"))
     assert [step for step, _ in steps] == ["local" if local else "by Spark", "target"]
     assert steps[0][1] == steps[1][1] == BatchTransaction("p.f@0", 7, "{}")
+
+
+def test_deletes_on_the_driver_that_are_remembered():
+    """Where the table keeps the sequence, the deletes alone; else all that counts."""
+    rows = [{"key": 1, SEQUENCE: 3, DELETE: False}, {"key": 2, SEQUENCE: 4, DELETE: True}]
+    frame: Any = Frame(rows, ["key", SEQUENCE, DELETE])
+    live = Rows(frame, pa.Table.from_pylist(rows))
+    batch: Any = SimpleNamespace(columns=KEPT, deletes=1, cleared_at=None)
+    side: Any = None
+    for columns, wanted in ((KEPT, [(2, 4, True)]), (BESIDE, [(1, 3, False), (2, 4, True)])):
+        batch.columns = columns
+        remembered = module._rows_to_remember(batch, live, side, None)
+        assert remembered is not None
+        assert [tuple(row.values()) for row in remembered.table.to_pylist()] == wanted
+        shown: Any = remembered.frame
+        assert [(row["key"], row[AT], row[DELETED]) for row in shown.rows] == wanted

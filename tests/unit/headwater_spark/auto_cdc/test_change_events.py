@@ -1,0 +1,54 @@
+"""The events of a batch: which are refused, and which of them are left to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.unit.headwater_spark.auto_cdc.change_batches import Merged, columns_of, event, on_plain_rows
+
+from headwater.definitions.change_conditions import NullKey, NullSequence
+from headwater_spark.auto_cdc import change_events as module
+from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, TRUNCATE
+from headwater_spark.auto_cdc.merge_history import merge_history
+from headwater_spark.auto_cdc.merge_latest import merge_latest
+from headwater_spark.auto_cdc.on_driver.rows import Rows
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _plain() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        on_plain_rows(patch)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [({"key": None}, NullKey), ({"at": None}, NullSequence), ({"key": None, "at": None}, NullSequence)],
+)
+@pytest.mark.parametrize("history", [False, True])
+def test_events_that_are_about_no_row(changes: dict[str, Any], error: type[Exception], history: bool):
+    """One without a key, or without a sequence, fails its batch: nothing of it is written or remembered."""
+    target = Merged(columns_of(history=history), merge_history if history else merge_latest)
+    target.apply([event(1, 1, "U", "a", None)])
+    before = (target.rows(), target.side.rows)
+    with pytest.raises(error):
+        target.apply([event(1, 2, "U", "b", None), {**event(2, 3, "U", "c", None), **changes}])
+    assert (target.rows(), target.side.rows) == before
+
+
+@pytest.mark.parametrize(("history", "left"), [(True, [1, 2, 3]), (False, [2, 3])])
+def test_events_on_the_driver(monkeypatch: pytest.MonkeyPatch, history: bool, left: list[int]):
+    """Of a history each moment of a key counts; else only the last one."""
+    table = pa.table({"key": [1, 1, 2], SEQUENCE: [1, 2, 3], DELETE: [False] * 3, TRUNCATE: [False] * 3})
+    winner = table.slice(1, 1)
+    frame: Any = SimpleNamespace(sparkSession=None, schema=None, drop=lambda _: SimpleNamespace(schema=None))
+    monkeypatch.setattr(module, "local_frame", lambda *_: "a frame")
+    monkeypatch.setattr(module, "_reduced", lambda *_: SimpleNamespace(select=lambda *_: "winners"))
+    monkeypatch.setattr(module, "on_driver", lambda _: Rows(frame, winner))
+    reduced, ties = module._reduced_on_driver(Rows(frame, table), columns_of(history=history))
+    assert sorted(reduced.table[SEQUENCE].to_pylist()) == left
+    assert ties == 0
