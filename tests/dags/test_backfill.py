@@ -12,6 +12,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from headwater.contract.backfill_arguments import parse_backfill_arguments
 from headwater.errors import UsageError
+from headwater.event_log.details import operation_progress
+from headwater.event_log.writer import EventLogWriter
 from headwater_airflow.dag import PipelineBackfillDag
 from headwater_airflow.following.request import request_id
 from headwater_airflow.forms.backfill_form import read_backfill
@@ -35,13 +37,13 @@ def run(medallion, driver, roots, monkeypatch):
     program.write_text(PROGRAM.format(python=sys.executable))
     monkeypatch.setenv("CALLS", str(calls))
 
-    def attempt(kind="manual", interval=None, scheduled=False, **form):
+    def attempt(kind="manual", interval=None, scheduled=False, tries=(1, 2), **form):
         dag = PipelineBackfillDag(
             "medallion", interval="@daily", tables=["gold"], column="at", scheduled=scheduled
         )
         params = {name: param.value for name, param in dag.params.items()} | form
         context = {
-            "ti": SimpleNamespace(dag_id=dag.dag_id, run_id="r", try_number=1, max_tries=0),
+            "ti": SimpleNamespace(dag_id=dag.dag_id, run_id="r", try_number=tries[0], max_tries=tries[1]),
             "dag_run": SimpleNamespace(run_type=SimpleNamespace(value=kind)),
             "params": params,
         }
@@ -86,6 +88,38 @@ def test_a_backfill_of_airflow_fills_its_interval(run):
     by_schedule = parse_backfill_arguments(run(kind="scheduled", interval=DAY, scheduled=True))
     assert (by_schedule.chosen, by_schedule.dry_run) == (parsed.chosen, False)
     assert parse_backfill_arguments(run(kind="backfill", interval=DAY)).dry_run
+
+
+def test_a_run_that_was_done_and_is_cleared_is_done_again(run, medallion):
+    """As any task of Airflow; a retry is no clear, a run that failed goes on where it stood, and the next clear is another request."""
+    form = {**RANGE, "tables": ["gold", "silver"], "dry_run": False}
+    cleared = (2, 3)  # after its first attempt, of a task with two retries
+
+    def done(table, status="COMPLETED"):
+        with EventLogWriter(
+            medallion, "medallion", "medallion", "b1", request_id("medallion_backfill", "r")
+        ) as log:
+            log.emit(
+                "operation_progress",
+                "done",
+                dataset=table,
+                details=operation_progress("BACKFILL", status, None),
+            )
+
+    first = parse_backfill_arguments(run(**form))
+    done("Gold")
+    done("silver", "FAILED")
+    after_failure = parse_backfill_arguments(run(**form, tries=cleared))
+    assert after_failure == first
+    done("silver")
+    assert parse_backfill_arguments(run(**form, tries=(2, 2))) == first
+    again, retry, once_more = (
+        parse_backfill_arguments(run(**form, tries=tries)) for tries in (cleared, (3, 3), (4, 5))
+    )
+    assert again == retry
+    assert (first.again, again.again, once_more.again) == (False, True, True)
+    assert len({first.request_id, again.request_id, once_more.request_id}) == 3
+    assert not parse_backfill_arguments(run(**{**form, "dry_run": True}, tries=cleared)).again
 
 
 @pytest.mark.parametrize("kind", ["manual", "operator_triggered"])

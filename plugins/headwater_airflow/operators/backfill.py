@@ -13,7 +13,7 @@ from headwater.errors import HeadwaterError
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.secret_parameters import DriverParameters, driver_parameters
-from headwater_airflow.following.request import request_id
+from headwater_airflow.following.backfill_record import cleared_backfill
 from headwater_airflow.forms.backfill_form import BackfillRequest, backfill_params, read_backfill
 from headwater_airflow.forms.parameter_form import read_object, refuse_unknown_conf
 from headwater_airflow.operators.run_update import RunUpdateOperator
@@ -27,7 +27,8 @@ class BackfillOperator(RunUpdateOperator):
     """Fills a range of tables, as the run's form says, and returns the report.
 
     Runs of Airflow's own backfill that name no range take their data interval. Runs that the schedule makes are skipped: it
-    is there to cut time into intervals. A retry finds what an earlier try has committed, and writes nothing twice.
+    is there to cut time into intervals. A retry finds what an earlier try has committed, and writes nothing twice; a run that was
+    done and is cleared is done again.
 
     Args:
         pipeline: the name of the pipeline's folder.
@@ -51,7 +52,6 @@ class BackfillOperator(RunUpdateOperator):
             raise AirflowSkipException(
                 "The schedule only cuts time into intervals: trigger a run, or have Airflow backfill some dates."
             )
-        request = request_id(instance.dag_id, instance.run_id)
         attempts = (instance.max_tries or 0) + 1
         try:
             parameters = self._parameters(context)
@@ -60,6 +60,9 @@ class BackfillOperator(RunUpdateOperator):
             # Nobody fills in the form of a scheduled run: there it is the DAG that says what is to be done.
             params = {**context["params"], "dry_run": False} if kind == "scheduled" else context["params"]
             backfill = read_backfill(params, _interval(context) if kind in _OF_INTERVALS else None)
+            backfill, request = cleared_backfill(
+                project, backfill, instance.dag_id, instance.run_id, self._first_attempt_of(instance)
+            )
             self._prepare_backfill(project, backfill, request, parameters.variables)
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
@@ -71,6 +74,11 @@ class BackfillOperator(RunUpdateOperator):
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """Nothing: the lineage of a table is that of its updates."""
+
+    def _first_attempt_of(self, instance: Any) -> int:
+        """The first attempt since the task was cleared last: a clear allows for as many retries again, from there on."""
+        first = (instance.max_tries or 0) - (self.retries or 0) + 1
+        return first if 1 <= first <= instance.try_number else 1
 
     def _parameters(self, context: Any) -> DriverParameters:
         refuse_unknown_conf(self, context, {*backfill_params((), (), None), "parameters"})
