@@ -38,7 +38,7 @@ _CORRECTION = (0.2, 5.0)
 # So much of a view is affected where that is not known yet.
 UNKNOWN_PART = 0.1
 # What reading rows costs of which nothing is made, to rows that are joined, grouped or sorted as well.
-SCANNED = 0.4
+SCANNED = 0.25
 # With each refresh that did not look for affected keys, less of what was seen last is expected: at some time it looks again.
 FADING = 0.8
 # Where no full refresh was measured.
