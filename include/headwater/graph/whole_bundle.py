@@ -43,6 +43,8 @@ def whole_bundle(path: Path, target: str | None = None) -> WholeBundle:
     data, node = parse_spec(path)
     places = dict.fromkeys(_pipelines(data), (path, node))
     for file in _included(path, data):
+        if _says_nothing(file):
+            continue
         more, its_node = parse_spec(file)
         places |= dict.fromkeys(_pipelines(more), (file, its_node))
         for key in ("resources", "variables", "targets"):
@@ -65,6 +67,12 @@ def _included(path: Path, data: Mapping[str, Any]) -> list[Path]:
         matching = sorted(file for file in path.parent.glob(pattern) if file.is_file())
         files += [file for file in matching if file not in files and file != path]
     return files
+
+
+def _says_nothing(file: Path) -> bool:
+    """Whether a file has comments alone, as a resource that is taken out for a while."""
+    lines = (line.strip() for line in file.read_text(encoding="utf-8", errors="replace").splitlines())
+    return all(not line or line.startswith("#") or line == "---" for line in lines)
 
 
 def _with_target(data: dict[str, Any], chosen: str | None) -> dict[str, Any]:

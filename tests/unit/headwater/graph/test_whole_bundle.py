@@ -126,3 +126,9 @@ def test_the_workspaces_address(tmp_path: Path):
     path = bundle(tmp_path, 'configuration: {host: "${workspace.host}"}', head=head)
     assert settings(path)["configuration"] == {"host": "${env:DATABRICKS_HOST}"}
     assert settings(path, "prod")["configuration"] == {"host": "https://prod"}
+
+
+def test_a_file_of_comments_says_nothing(tmp_path: Path):
+    """A resource that was taken out for a while is no hindrance."""
+    path = bundle(tmp_path, "schema: sales", more="---\n# resources:\n#   jobs: {}\n\n")
+    assert settings(path)["schema"] == "sales"
