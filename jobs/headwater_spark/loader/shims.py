@@ -14,11 +14,19 @@ from headwater.runtime.secret_values import declared_secret
 
 @dataclass(frozen=True)
 class FileInfo:
-    """An entry of ``dbutils.fs.ls``; names and paths of folders end in a slash. ``size``: in bytes, 0 of a folder."""
+    """An entry of ``dbutils.fs.ls``; names and paths of folders end in a slash.
+
+    ``size``: in bytes, 0 of a folder. ``modificationTime``: in milliseconds since 1970.
+    """
 
     path: str
     name: str
     size: int
+    modificationTime: int = 0  # noqa: N815 - the platform's spelling
+
+    def isFile(self) -> bool:  # noqa: N802 - the platform's spelling
+        """Whether it is a file."""
+        return not self.isDir()
 
     def isDir(self) -> bool:  # noqa: N802 - the platform's spelling
         """Whether it is a folder."""
@@ -59,8 +67,10 @@ class FileSystem(_OnlyNamed):
     _call = "dbutils.fs"
 
     def ls(self, path: str) -> list[FileInfo]:
-        """The entries of a folder; raises FileNotFoundError where there is none."""
-        return [info for entry in sorted(_local(path).iterdir()) if (info := _info(entry)) is not None]
+        """The entries of a folder, or a file itself; raises FileNotFoundError where there is neither."""
+        place = _local(path)
+        entries = [place] if place.is_file() else sorted(place.iterdir())
+        return [info for entry in entries if (info := _info(entry)) is not None]
 
     def head(self, path: str, max_bytes: int = 65536) -> str:
         """The first bytes of a file as text."""
@@ -78,9 +88,10 @@ def _info(path: Path) -> FileInfo | None:
         state = path.stat()
     except FileNotFoundError:
         return None  # removed or renamed since the folder was listed, or a link to nothing
+    changed = state.st_mtime_ns // 1_000_000
     if S_ISDIR(state.st_mode):
-        return FileInfo(f"{path}/", f"{path.name}/", 0)
-    return FileInfo(str(path), path.name, state.st_size)
+        return FileInfo(f"{path}/", f"{path.name}/", 0, changed)
+    return FileInfo(str(path), path.name, state.st_size, changed)
 
 
 class Widgets(_OnlyNamed):

@@ -42,7 +42,10 @@ def test_listing_a_folder(dbutils: DbUtils, tmp_path: Path):
     assert set(listed) == {"folder/", "file.txt"}
     assert (listed["folder/"].isDir(), listed["file.txt"].isDir()) == (True, False)
     assert listed["folder/"].path == f"{tmp_path}/folder/"
+    assert (listed["folder/"].isFile(), listed["file.txt"].isFile()) == (False, True)
     assert listed["file.txt"].size == 5
+    assert listed["file.txt"].modificationTime == (tmp_path / "file.txt").stat().st_mtime_ns // 1_000_000
+    assert dbutils.fs.ls(f"{tmp_path}/file.txt") == [listed["file.txt"]]
     assert dbutils.fs.head(f"dbfs:{tmp_path}/file.txt") == "hello"
     with pytest.raises(FileNotFoundError):
         dbutils.fs.ls(str(tmp_path / "nothing"))
