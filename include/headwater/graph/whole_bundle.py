@@ -108,7 +108,8 @@ def _with_values(declared: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     variables = dict(declared) if isinstance(declared, Mapping) else {}
     for name, value in given.items():
         known = variables.get(name)
-        described = isinstance(value, Mapping) and value.keys() <= _OF_VARIABLE
+        keys = value.keys() if isinstance(value, Mapping) else set()
+        described = keys <= _OF_VARIABLE and bool(keys & {"default", "lookup"})
         variables[name] = {
             **(known if isinstance(known, Mapping) else {}),
             **(value if described else {"default": value}),
