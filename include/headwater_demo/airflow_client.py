@@ -105,6 +105,12 @@ class AirflowClient:
         """Mark a run as failed, so that its tasks are ended."""
         self._request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
 
+    def clear_run(self, dag_id: str, run_id: str) -> None:
+        """Have all tasks of a run run again, as Clear does in Airflow's pages."""
+        self._request(
+            "POST", f"/dags/{dag_id}/dagRuns/{run_id}/clear", json={"dry_run": False, "only_failed": False}
+        )
+
     def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
         """Return the state of each task of a run."""
         answer = (
