@@ -12,7 +12,6 @@ from headwater.errors import UnsupportedArgument
 
 _REMEDIES = {
     "row_filter": "Open Delta has no row filters. Filter in the query, or publish a filtered materialized view.",
-    "cluster_by_auto": "Open Delta can't choose clustering columns by itself. Name them: cluster_by=[...].",
     "where": "Filter in a view, and name that as the source.",
 }
 _OF_FLOWS = {"spark_conf": SettingPlace.FLOW, "table_properties": SettingPlace.TABLE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import check_format, check_properties, columns, refuse, text_map
@@ -18,6 +19,9 @@ from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
 from headwater.incremental.techniques import RefreshPolicy
 
+_AUTO_CLUSTERING = (
+    "open Delta can't choose clustering columns by itself; cluster_by (CLUSTER BY in SQL) names them"
+)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -32,6 +36,7 @@ def _declare(
     replace_using: Iterable[str] | None = None,
     sequence_by: Any = None,
     replace_where: Any = None,
+    idle: Mapping[str, str] = MappingProxyType({}),
     **stored: Any,
 ) -> None:
     registry = active_registry()
@@ -50,7 +55,7 @@ def _declare(
         comment=comment or None,
         **stored,
     )
-    registry.add_dataset(dataset, function)
+    registry.add_dataset(dataset, function, idle=idle)
     conf = text_map(spark_conf, "spark_conf", where, of_view=kind is DatasetKind.TEMPORARY_VIEW)
     rule = replacement(what, replace_using, sequence_by, where)
     if replace_where is not None:
@@ -90,8 +95,11 @@ def _decorator(kind: DatasetKind, function: Function | None, **arguments: Any) -
 
 def _stored_arguments(kind: DatasetKind, where: SourceLocation | None, **arguments: Any) -> dict[str, Any]:
     what = f"dp.{kind.value}"
-    refused = ("row_filter", "cluster_by_auto")
-    refuse(what, where, **{key: arguments.pop(key) for key in refused if key in arguments})
+    refuse(what, where, row_filter=arguments.pop("row_filter", None))
+    # How rows lie in files decides no row: sources that leave it to the platform run as they are.
+    arguments["idle"] = (
+        {"cluster_by_auto": _AUTO_CLUSTERING} if arguments.pop("cluster_by_auto", False) else {}
+    )
     check_format(arguments.pop("format", None), where)
     if "refresh_policy" in arguments:
         arguments["refresh_policy"] = _refresh_policy(what, arguments["refresh_policy"], where)
@@ -152,6 +160,7 @@ def table(
         table_properties: Delta table properties.
         path: a folder of your own for the table; below the warehouse if left out.
         partition_cols: columns to partition by.
+        cluster_by_auto: noted, without effect: Delta can't choose the columns.
         cluster_by: columns to cluster by (liquid clustering); excludes ``partition_cols``.
         schema: a StructType or a DDL string that the query's result must fit; DDL may have comments, NOT NULL and
             columns GENERATED ALWAYS AS (expression).
@@ -312,6 +321,7 @@ def empty_streaming_table(
     )
     canonical = registry.canonical(name, where)
     qualified = registry.dataset_name(name, where)
+    idle = stored.pop("idle")
     registry.add_dataset(
         Dataset(
             canonical,
@@ -321,5 +331,6 @@ def empty_streaming_table(
             expectations=check_names(rules),
             spark_conf=settings,
             **stored,
-        )
+        ),
+        idle=idle,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from headwater.definitions.bound_names import changed_names, outer_values
@@ -77,8 +78,17 @@ class Registry:
         """The one spelling under which a dataset is known in the graph."""
         return self.dataset_name(text, where).display(catalog=self.catalog, schema=self.schema)
 
-    def add_dataset(self, dataset: Dataset, function: Callable[[], Any] | None = None) -> None:
-        """Record a dataset; raises DuplicateDataset where the name is taken (names are case-insensitive)."""
+    def add_dataset(
+        self,
+        dataset: Dataset,
+        function: Callable[[], Any] | None = None,
+        *,
+        idle: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Record a dataset; raises DuplicateDataset where the name is taken (names are case-insensitive).
+
+        ``idle``: what its declaration says without effect here, with the reason.
+        """
         taken = next(
             (other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None
         )
@@ -89,17 +99,22 @@ class Registry:
                 remedy="Rename one of them; to fill one table from several queries use dp.append_flow.",
             )
         self._datasets[dataset.name] = self._without_idle_properties(dataset)
+        self._note_idle(dataset, idle)
         if function is not None:
             self._functions[dataset.name] = function
 
     def _without_idle_properties(self, dataset: Dataset) -> Dataset:
         """The dataset without table properties that Delta would refuse and that have no effect; they are noted."""
-        idle = {key: IDLE_PROPERTIES.get(key.lower()) for key in dataset.table_properties}
-        for key, reason in idle.items():
-            if reason is not None and dataset.location is not None:
-                self.idle_clauses.append(IdleClause(dataset.name, key, reason, dataset.location))
-        kept = {key: value for key, value in dataset.table_properties.items() if idle[key] is None}
-        return replace(dataset, table_properties=kept) if len(kept) < len(idle) else dataset
+        reasons = {key: IDLE_PROPERTIES.get(key.lower()) for key in dataset.table_properties}
+        idle = {key: reason for key, reason in reasons.items() if reason is not None}
+        self._note_idle(dataset, idle)
+        kept = {key: value for key, value in dataset.table_properties.items() if key not in idle}
+        return replace(dataset, table_properties=kept) if idle else dataset
+
+    def _note_idle(self, dataset: Dataset, idle: Mapping[str, str]) -> None:
+        if dataset.location is not None:
+            for clause, reason in idle.items():
+                self.idle_clauses.append(IdleClause(dataset.name, clause, reason, dataset.location))
 
     def add_flow(self, flow: Flow) -> None:
         """Record a flow; raises DuplicateDataset where another flow has its name."""

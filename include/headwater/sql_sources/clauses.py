@@ -82,13 +82,8 @@ def _partitions(parser: StatementParser) -> dict[str, object]:
 
 
 def _clusters(parser: StatementParser) -> dict[str, object]:
-    token = parser.current
     if parser.words("AUTO"):
-        parser.unsupported(
-            "CLUSTER BY AUTO",
-            token,
-            "Open Delta can't choose clustering columns by itself. Name them: CLUSTER BY (column, ...).",
-        )
+        return {"cluster_by_auto": True}
     if parser.words("NONE"):
         return {"cluster_by": None}
     return {"cluster_by": parser.listed(lambda: parser.plain_name("a column"))}

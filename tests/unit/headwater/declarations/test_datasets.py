@@ -112,11 +112,24 @@ def test_a_flow_into_a_table(registry: Registry):
     assert (flow.name, flow.target, flow.once) == ("backfill", "orders", True)
 
 
+def test_clustering_that_is_left_to_the_platform_is_noted(registry: Registry):
+    """No row depends on it: the tables are declared, with the columns that are named, and each is noted."""
+
+    @dp.table(cluster_by_auto=True, cluster_by=["id"])
+    def orders():
+        return None
+
+    dp.create_streaming_table("all_orders", cluster_by_auto=True)
+    assert [dataset.cluster_columns for dataset in registry.datasets()] == [("id",), ()]
+    assert [(idle.dataset, idle.clause) for idle in registry.idle_clauses] == [
+        ("orders", "cluster_by_auto"), ("all_orders", "cluster_by_auto"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         {"row_filter": "f"},
-        {"cluster_by_auto": True},
         {"replace_using": ["id"]},
         {"sequence_by": "at"},
         {"format": "parquet"},

@@ -102,7 +102,7 @@ def declared(name: str, given: Mapping[str, Any]) -> object:
                 decorate(dp.table(rows) if name.startswith("expect") else rows)
         except HeadwaterError as refused:
             return ("refused", refused.what)
-        parts = [*registry.datasets(), *registry.flows(), *registry.hooks()]
+        parts = [*registry.datasets(), *registry.flows(), *registry.hooks(), *registry.idle_clauses]
         return [_shown(part) for part in parts]
 
 
@@ -121,7 +121,7 @@ def test_each_function_has_its_case():
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_each_argument_counts(name: str):
-    """With another value of the argument something else is declared, or the call is refused; each argument has its case."""
+    """With another value of the argument something else is declared or noted, or the call is refused; each argument has its case."""
     base, values = CASES[name]
     assert set(values) == set(inspect.signature(getattr(dp, name)).parameters) - _FUNCTIONS
     plain = declared(name, base)

@@ -171,6 +171,7 @@ def test_columns_without_types():
         ("PARTITIONED BY (a, `b c`)", {"partition_cols": ["a", "b c"]}),
         ("CLUSTER BY (a)", {"cluster_by": ["a"]}),
         ("CLUSTER BY NONE", {"cluster_by": None}),
+        ("CLUSTER BY AUTO", {"cluster_by_auto": True}),
         ("LOCATION '/data/t'", {"path": "/data/t"}),
         ("TBLPROPERTIES ('a' = 'b', \"c\"=\"d\")", {"table_properties": {"a": "b", "c": "d"}}),
         ("TBLPROPERTIES (pipelines.reset.allowed = false, x 1, 'y' '2', z = -3)",
