@@ -135,6 +135,27 @@ def json_over_several_lines(case: Share) -> Steps:
     )
 
 
+def records_as_one_variant(case: Share) -> Steps:
+    """Whatever fields they have, a record is one value; the text of what is no JSON stands in the column that is named for it."""
+    reading = source("!singleVariantColumn=v", "!columnNameOfCorruptRecord=bad", schema="")
+    case.rewrite(f'{reading.rstrip()[:-1]}.selectExpr("to_json(v) v", "bad"))')
+    put(case, "a.json", '{"id": 1}\n{"n": {"x": [true]}}\n')
+    yield
+    put(case, "b.json", '[{"id": 2}]\nno json\n{"Id": "3"}\n')
+    report = yield
+    assert report.state == "COMPLETED", report.error
+    assert sorted(case.rows("bronze"), key=str) == sorted(
+        [
+            ('{"id":1}', None),
+            ('{"n":{"x":[true]}}', None),
+            ('[{"id":2}]', None),
+            (None, "no json"),
+            ('{"Id":"3"}', None),
+        ],
+        key=str,
+    )
+
+
 def xml(case: Share) -> Steps:
     """Elements are rows; a new element becomes a column, what does not fit its type is rescued whole; without types all is text."""
     typed = source("!rowTag=r", "inferColumnTypes=true", schema="", source_format="xml")
@@ -176,6 +197,7 @@ SCENARIOS = (
     avro,
     text_and_binary,
     json_over_several_lines,
+    records_as_one_variant,
     xml,
 )
 

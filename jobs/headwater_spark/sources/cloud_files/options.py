@@ -27,7 +27,7 @@ _NOTED = (
 _WITHOUT_PREFIX = (
     "header", "sep", "delimiter", "quote", "escape", "encoding", "charset", "multiLine", "dateFormat", "timestampFormat",
     "mode", "comment", "nullValue", "mergeSchema", "pathGlobFilter", "recursiveFileLookup", "modifiedAfter",
-    "modifiedBefore", "ignoreCorruptFiles", "ignoreMissingFiles", "rowTag", "lineSep", "wholetext",
+    "modifiedBefore", "ignoreCorruptFiles", "ignoreMissingFiles", "rowTag", "lineSep", "wholetext", "singleVariantColumn",
 )  # fmt: skip
 _HONOURED = (
     "format", "schemaLocation", "inferColumnTypes", "schemaHints", "schemaEvolutionMode", "rescuedDataColumn",
@@ -38,7 +38,6 @@ CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "inferSchema", "validateOptions")
 # Options of Spark's readers that would not do what they say, given how these files are read.
 _REFUSED = {
     "badrecordspath": "Malformed lines are kept in the rescued data column.",
-    "singlevariantcolumn": "Read the files with format('json') and that option.",
     "readercasesensitive": "Names are compared exactly; what differs in case only is rescued.",
     "cleansource": "Write it as cloudFiles.cleanSource.",
     "sourcearchivedir": "Use cloudFiles.cleanSource.moveDestination.",
@@ -47,6 +46,7 @@ _REFUSED = {
 # Encodings with line ends of one byte that Spark takes as it is, and the setting with which it takes any of Java's.
 _CHARSETS = ("iso-8859-1", "us-ascii")
 JAVA_CHARSETS = "spark.sql.legacy.javaCharsets"
+_VARIANT = "singleVariantColumn"
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _AGE = re.compile(r"(\d+)\s*(second|minute|hour|day|week|s|m|h|d|w)s?", re.IGNORECASE)
 _INTERVAL = re.compile(r"^interval\s+", re.IGNORECASE)
@@ -98,6 +98,16 @@ class CloudFilesOptions:
     def native_option(self, name: str, default: str = "") -> str:
         """An option of Spark's reader, whatever its letter case."""
         return next((v for k, v in self.native.items() if k.lower() == name.lower()), default)
+
+    @property
+    def variant(self) -> str:
+        """The one column that takes each record whole, as a VARIANT; empty where records become columns."""
+        return self.native_option(_VARIANT)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the columns are known without a look into files."""
+        return _fixed(self.format, self.native) != ""
 
     @property
     def encoding(self) -> str:
@@ -155,6 +165,7 @@ def parse_options(
             own[name] = value
     parsed = _checked(own, native, tuple(notes), schema_given=schema_given)
     _check_encoding(parsed, java_charsets=java_charsets)
+    _check_variant(parsed, schema_given=schema_given)
     return parsed
 
 
@@ -167,12 +178,13 @@ def _checked(
             "cloudFiles.format = 'xml' needs to know which element is a row.",
             remedy='Name it: .option("rowTag", "book").',
         )
-    mode = _mode(own.get("schemaEvolutionMode"), source_format, schema_given=schema_given)
+    fixed = _fixed(source_format, native)
+    mode = _mode(own.get("schemaEvolutionMode"), fixed, schema_given=schema_given)
     rescued = own.get("rescuedDataColumn")
-    if rescued is None and not schema_given and mode is not EvolutionMode.NONE and _evolving(source_format):
+    if rescued is None and not schema_given and mode is not EvolutionMode.NONE and not fixed:
         rescued = RESCUED
-    if rescued is not None and not _evolving(source_format):
-        _bad("rescuedDataColumn", rescued, f"{source_format} files have a fixed schema; leave it out")
+    if rescued is not None and fixed:
+        _bad("rescuedDataColumn", rescued, f"{fixed} have a fixed schema; leave it out")
     clean = _choice("cleanSource", own.get("cleanSource", "off"), ("off", "delete", "move"))
     retention = _age("cleanSource.retentionDuration", own.get("cleanSource.retentionDuration", "30 days"))
     if clean == "delete" and retention < timedelta(days=7):
@@ -199,16 +211,17 @@ def _checked(
     )  # fmt: skip
 
 
-def _evolving(source_format: str) -> bool:
-    return source_format not in ("text", "binaryFile")
+def _fixed(source_format: str, native: Mapping[str, str]) -> str:
+    """What has a fixed schema, empty where files decide the columns."""
+    if any(key.lower() == _VARIANT.lower() for key in native):
+        return f"records in one column ({_VARIANT})"
+    return f"{source_format} files" if source_format in ("text", "binaryFile") else ""
 
 
-def _mode(mode_option: str | None, source_format: str, *, schema_given: bool) -> EvolutionMode:
-    if not _evolving(source_format):
+def _mode(mode_option: str | None, fixed: str, *, schema_given: bool) -> EvolutionMode:
+    if fixed:
         if mode_option is not None and mode_option.lower() != "none":
-            _bad(
-                "schemaEvolutionMode", mode_option, f"{source_format} files have a fixed schema; leave it out"
-            )
+            _bad("schemaEvolutionMode", mode_option, f"{fixed} have a fixed schema; leave it out")
         return EvolutionMode.NONE
     if mode_option is None:
         return EvolutionMode.NONE if schema_given else EvolutionMode.ADD
@@ -255,6 +268,16 @@ def _check_encoding(options: CloudFilesOptions, *, java_charsets: bool) -> None:
         need = f"Spark takes {' and '.join(_CHARSETS)}, and others with {JAVA_CHARSETS}: 'true' under spark in pipeline.yml."
     if need:
         raise InvalidSourceOption(f"encoding = {encoding} can't be used with cloudFiles.", remedy=need)
+
+
+def _check_variant(options: CloudFilesOptions, *, schema_given: bool) -> None:
+    need = ""
+    if options.variant and options.format != "json":
+        need = f"Records of JSON files can be one VARIANT; columns of {options.format} files can't."
+    elif options.variant and (schema_given or options.hints):
+        need = "It is the schema: leave .schema(...) and cloudFiles.schemaHints out."
+    if need:
+        raise InvalidSourceOption(f"{_VARIANT} = {options.variant} can't be used here.", remedy=need)
 
 
 def _is_codec(encoding: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import last_committed_batch
@@ -45,7 +45,10 @@ from headwater_spark.sources.file_addresses import check_cloud_address
 
 _LOG = logging.getLogger("headwater.sources")
 _PARTITION = "headwater.partition"
-_FIXED = ("text", "binaryFile")
+_FIXED = {
+    "text": "value STRING",
+    "binaryFile": "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY",
+}
 # The owner of reads outside any function.
 AT_IMPORT = "at_import"
 
@@ -185,7 +188,7 @@ class CloudFiles:
 
     def _schema(self, read: CloudRead, *, keep: bool) -> StructType:
         """The columns in force: given, kept, or inferred now (and written down only where ``keep``)."""
-        if read.options.format in _FIXED and read.user_schema is None:
+        if read.options.fixed and read.user_schema is None:
             return self._fixed(read)
         if read.user_schema is not None:
             return self._user_schema(read)
@@ -230,20 +233,17 @@ class CloudFiles:
         return StructType([f for f in marked if f.name != rescued])
 
     def _fixed(self, read: CloudRead) -> StructType:
-        kinds = {
-            "text": "value STRING",
-            "binaryFile": "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY",
-        }
+        data: Any = _FIXED.get(read.options.format)
+        if read.options.variant:
+            data = _variant_columns(read.options)
         return _with_partitions(
-            plain_schema(kinds[read.options.format], None) or StructType(),
+            plain_schema(data, None) or StructType(),
             [f.path for f in _listed_or_none(read)],
             read.options,
         )
 
     def _frame(self, read: FileRead) -> DataFrame:
-        if read.options.format in _FIXED:
-            return native_frame(self._session, read)
-        if not read.checks_fields:
+        if read.options.fixed or not read.checks_fields:
             return native_frame(self._session, read)
         if read.options.format == "json":
             return json_frame(self._session, read)
@@ -257,6 +257,14 @@ class CloudFiles:
             if line not in self._noted:
                 self._noted.add(line)
                 _LOG.warning("%s", line, extra={"flow": flow.owner})
+
+
+def _variant_columns(options: CloudFilesOptions) -> StructType:
+    """Each record whole; and where a column for it is named, the text of what is no JSON."""
+    schema = StructType([StructField(options.variant, VariantType())])
+    if corrupt := options.native_option("columnNameOfCorruptRecord"):
+        schema = schema.add(StructField(corrupt, StringType()))
+    return schema
 
 
 def _listed_or_none(read: CloudRead) -> list[Any]:

@@ -116,6 +116,10 @@ def test_what_tunes_the_closed_runtime_is_noted():
         ({"format": "xml", "_rowTag": "r", "_encoding": "latin1"}, "first line"),
         ({"format": "csv", "_charset": "latin-eins"}, "ISO-8859-1"),
         ({"format": "text", "schemaEvolutionMode": "rescue"}, "fixed schema"),
+        ({"_singleVariantColumn": "v", "rescuedDataColumn": "r"}, "fixed schema"),
+        ({"_singleVariantColumn": "v", "schemaEvolutionMode": "addNewColumns"}, "fixed schema"),
+        ({"_singleVariantColumn": "v", "schemaHints": "a INT"}, "schemaHints"),
+        ({"_singleVariantColumn": "v", "format": "csv"}, "JSON"),
         ({"format": "text", "rescuedDataColumn": "r"}, "fixed schema"),
     ],
 )
@@ -138,6 +142,14 @@ def test_encodings_that_spark_takes_by_a_setting():
     assert parse_options(given, schema_given=False, java_charsets=True).encoding == "windows-1252"
     with pytest.raises(InvalidSourceOption, match="UTF-16"):
         parse_options({**given, "encoding": "UTF-16"}, schema_given=False, java_charsets=True)
+
+
+def test_a_record_may_be_one_variant():
+    """Its column is all the schema: nothing evolves, and nothing is rescued."""
+    options = parse(_singleVariantColumn="v")
+    assert (options.variant, options.fixed, options.rescued, str(options.mode)) == ("v", True, None, "none")
+    with pytest.raises(InvalidSourceOption, match="v can't"):
+        parse(schema_given=True, _singleVariantColumn="v")
 
 
 def test_a_given_schema_does_not_evolve():
