@@ -51,7 +51,8 @@ def more_rounds(
         flows = {flow for flow, moment in next_runs.items() if moment <= now}
         for flow in flows:
             # A round that took longer than the interval is followed by one round, not by all that were missed.
-            next_runs[flow] = max(next_runs[flow] + intervals[flow], now)
+            due = next_runs[flow] + intervals[flow]
+            next_runs[flow] = due if due > now else now + intervals[flow]
         run_refreshes(context, of_flows(plan, flows), outcomes)
 
 

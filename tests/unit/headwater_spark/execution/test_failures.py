@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
-from headwater.errors import FlowFailed, SourcePositionLost
+from headwater.errors import FlowFailed, FlowInterrupted, SourcePositionLost
 from headwater.kinesis.connection import NOT_AGGREGATED
 from headwater_spark.execution.failures import flow_error
 
@@ -113,3 +114,11 @@ def test_a_record_that_writes_like_an_error(message, record):
     assert type(error) is FlowFailed
     assert (error.exit_code, error.transient) == (1, False)
     assert "evil" not in error.remedy
+
+
+def test_a_connection_that_is_lost():
+    """The driver's own Java may be gone, or the network: another try may help, also where no known text stands in it."""
+    error = flow_error(FLOW, Py4JNetworkError("Answer from Java side is empty"))
+    assert isinstance(error, FlowInterrupted)
+    assert error.transient
+    assert not flow_error(FLOW, ValueError("Answer from Java side is empty")).transient

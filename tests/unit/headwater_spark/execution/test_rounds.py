@@ -83,3 +83,24 @@ def test_it_ends_where_nothing_could_look(monkeypatch):
     monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 60.0))
     trigger = ProcessingTime(timedelta(minutes=1), timedelta(hours=1))
     more_rounds(SimpleNamespace(), PLAN, results, trigger, time.monotonic())  # type: ignore[arg-type]
+
+
+def test_a_round_that_takes_long(monkeypatch):
+    """It is followed by one round at once, and not by all that were missed; no round begins when the time is up."""
+    clock, began = [100.0], list[float]()
+
+    def run(*_: object) -> None:
+        began.append(clock[0])
+        clock[0] += 10 if len(began) == 1 else 0
+
+    def wait(seconds: float) -> bool:
+        clock[0] += seconds
+        return False
+
+    results = outcomes()
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(rounds, "run_refreshes", run)
+    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 3.0))
+    trigger = ProcessingTime(timedelta(seconds=3), timedelta(seconds=20))
+    more_rounds(SimpleNamespace(stop_requested=SimpleNamespace(wait=wait)), PLAN, results, trigger, 100.0)  # type: ignore[arg-type]
+    assert began == [103.0, 113.0, 116.0, 119.0]

@@ -106,3 +106,15 @@ def test_sources_are_known_in_their_order():
         source_identities(SimpleNamespace(sources=("a",)), FlowState(sources=({"n": 1}, {"n": 2})))  # type: ignore[arg-type]
         assert source_identities(SimpleNamespace(sources=None), FlowState(sources=({"n": 1},))) == ()  # type: ignore[arg-type]
     assert seen == [("a", {"n": 1}), ("b", None), ("a", {"n": 1})]
+
+
+@pytest.mark.parametrize(("in_log", "epoch"), [([], 0), ([0], 0), ([0, 2], 2)])
+def test_a_state_that_is_lost(monkeypatch, tmp_path: Path, in_log: list[int], epoch: int):
+    """The epoch of a flow that is no stream is read from its table: under an earlier one its batch would count as written."""
+    monkeypatch.setattr(start_checks, "check_flow", lambda *_: None)
+    run = run_of(context_of(tmp_path, dataset()))
+    for number in in_log:
+        commit(run.table, metadata={"pipeline": "p", "flow": "orders", "epoch": number})
+    assert start_checks.bounded_state(run).epoch == epoch
+    run.checkpoint.update_state(epoch=7)
+    assert start_checks.bounded_state(run_of(run.context)).epoch == 7

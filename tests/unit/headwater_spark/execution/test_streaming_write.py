@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.headwater_spark.update_parts import context_of, dataset, run_of, state_of
+from tests.unit.headwater_spark.update_parts import context_of, dataset, plan_batch, run_of, state_of
+from tests.unit.headwater_spark.written_table import commit
 
-from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.flow_role import FlowRole
+from headwater.checkpoints.layout import REMEMBERED, FlowState
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution import streaming_write
@@ -76,3 +78,82 @@ def test_a_query_ends_with_its_lease(tmp_path: Path):
     with pytest.raises(LeaseLost):
         streaming_write._stop_without_lease(context, query)
     assert stopped == [True]
+
+
+def test_no_position_is_saved_without_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is checked before the query starts and after it has ended: another driver may have written the flow's state meanwhile."""
+    steps: list[str] = []
+
+    def check() -> None:
+        steps.append("lease")
+        if len(steps) > 1:
+            raise LeaseLost("gone")
+
+    context = context_of(tmp_path, dataset(), lease=SimpleNamespace(token=1, check=check))
+    for name in ("check_cores", "take_over", "check_flow"):
+        monkeypatch.setattr(streaming_write, name, lambda *_: None)
+    monkeypatch.setattr(streaming_write, "_opened", lambda *_: FlowState())
+    monkeypatch.setattr(streaming_write, "_run_query", lambda *_: steps.append("query"))
+    monkeypatch.setattr(streaming_write, "_save_position", lambda *_, **__: steps.append("saved"))
+    with pytest.raises(LeaseLost):
+        run_stream(run_of(context))
+    assert steps == ["lease", "query", "lease"]
+
+
+@pytest.mark.parametrize(
+    ("role", "version", "remembered"),
+    [
+        (FlowRole.CHANGES, 3, 3),
+        (FlowRole.CHANGES, 0, 0),
+        (FlowRole.CHANGES, None, None),
+        (FlowRole.STREAM, 3, None),
+    ],
+)
+def test_what_is_remembered_beside_a_table(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    role: FlowRole,
+    version: int | None,
+    remembered: int | None,
+):
+    """Its version, the first one too; nothing of a flow that has no change events."""
+    context = context_of(tmp_path, dataset())
+    run = run_of(context)
+    monkeypatch.setattr(type(run), "role", role)
+    for _ in range(-1 if version is None else version + 1):
+        commit(context.change_memory("orders") / REMEMBERED)
+    assert streaming_write._remembered(run) == remembered
+
+
+@pytest.mark.parametrize(
+    ("looks", "stops", "commits_at", "stopped_after"),
+    [
+        (5, False, 2, 2),  # the time is up from the beginning: one batch is written all the same
+        (5, False, None, None),
+        (5, True, None, 1),
+    ],
+)
+def test_when_a_query_is_stopped(
+    tmp_path: Path, looks: int, stops: bool, commits_at: int | None, stopped_after: int | None
+):
+    """On request at once; because its time is up not before it has written a batch."""
+    steps: list[str] = []
+
+    def ended(_: float) -> bool:
+        steps.append("look")
+        if len(steps) == commits_at:
+            plan_batch(tmp_path, 0, {}, done=True)
+        return len(steps) > looks
+
+    query: Any = SimpleNamespace(awaitTermination=ended, stop=lambda: steps.append("stop"))
+    stop = SimpleNamespace(is_set=lambda: stops)
+    context: Any = SimpleNamespace(time_is_up=True, stop_requested=stop, check_lease=lambda: None)
+    started: Any = SimpleNamespace(query=query, writer=None)
+    event = threading.Event()
+    event.set()
+    streaming_write._await(
+        context, started, event, tmp_path, lambda: None, lambda: True, lambda *_: steps.append("finish")
+    )
+    assert steps == ["look"] * (looks + 1 if stopped_after is None else stopped_after) + ["stop"] * (
+        stopped_after is not None
+    )
