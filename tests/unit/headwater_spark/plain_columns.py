@@ -265,10 +265,27 @@ def size(column: Column | str) -> Column:
     return Column(lambda row: len(given.of(row)), over_all=counted)
 
 
-def filter(column: Column, keep: Callable[[Column, Column], Column]) -> Column:  # noqa: A001 - Spark's name
+def filter(column: Column, keep: Callable[..., Column]) -> Column:  # noqa: A001 - Spark's name
+    """``keep``: of an element, or of it and its place."""
+
+    def kept(row: Row) -> Any:
+        values = column.of(row)
+        given = keep.__code__.co_argcount
+        places = enumerate(values or ())
+        chosen = [value for place, value in places if keep(*(lit(value), lit(place))[:given]).of(row)]
+        return None if values is None else chosen
+
+    return Column(kept)
+
+
+def transform(column: Column, change: Callable[[Column], Column]) -> Column:
     return Column(
-        lambda row: [v for place, v in enumerate(column.of(row)) if keep(lit(v), lit(place)).of(row)]
+        lambda row: _null(values := column.of(row), True, lambda: [change(lit(v)).of(row) for v in values])
     )
+
+
+def lower(column: Column) -> Column:
+    return Column(lambda row: _null(text := column.of(row), True, lambda: text.lower()))
 
 
 def bit_get(column: Column, place: Column) -> Column:

@@ -170,3 +170,60 @@ def test_a_batch_is_decided_over_the_state_before_it(
     apply_changes(batch, LATEST, target, BatchTransaction("p.f@3", 7, "{}"))
     assert steps == done
     assert conf.now == {CONSTRAINTS: "as it was"}
+
+
+def test_a_sequence_that_the_table_no_longer_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The sequences of its rows are remembered beside it first, once; without Spark to do that, the change is refused."""
+    remembered: list[str] = []
+    monkeypatch.setattr(module, "_remember_sequences", lambda *given: remembered.append(given[3]))
+    target, without = ChangeTarget(tmp_path / "t", tmp_path / "m"), replace(LATEST, sequence_column=None)
+    spark: Any = object()
+    check_unchanged(LATEST, target, None)
+    with pytest.raises(ChangeFlowChanged):
+        check_unchanged(without, target, None)
+    check_unchanged(without, target, None, spark=spark)
+    check_unchanged(without, target, None, spark=spark)
+    assert remembered == ["at"]
+
+
+@pytest.mark.parametrize(("columns", "kept"), [(["key", "at"], 1), (["key"], 0)])
+def test_sequences_are_taken_from_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str], kept: int
+):
+    """After what a killed driver had left beside it is taken back; a table that has them no longer has given them before."""
+    steps: list[str] = []
+    side = SimpleNamespace(
+        recover=lambda _: steps.append("revert"), remember=lambda _: steps.append("remember")
+    )
+    monkeypatch.setattr(module, "SideTable", lambda *_: side)
+    rows = SimpleNamespace(columns=columns)
+    monkeypatch.setattr(module, "OpenTarget", SimpleNamespace(at=lambda *_: SimpleNamespace(rows=rows)))
+    monkeypatch.setattr(module.merge_latest, "sequences_of", lambda *_: "sequences")
+    module._remember_sequences(NOTHING, LATEST, ChangeTarget(tmp_path / "t", tmp_path / "m"), "at")
+    assert steps == ["revert", *["remember"] * kept]
+
+
+@pytest.mark.parametrize(
+    ("columns", "merge", "steps"),
+    [
+        (LATEST, "merge_latest", ["revert", "expire __hw_deleted", "compact one"]),
+        (HISTORY, "merge_history", ["revert", "expire true"]),
+        (replace(HISTORY, ignored=("name",)), "merge_history", ["revert", "expire true"]),
+        (replace(LATEST, ignored=("name",)), "merge_by_column", ["revert", f"expire {module.merge_by_column.EXPIRES}"]),
+        (replace(HISTORY, system="an expression"), "merge_bitemporal", ["revert", "compact all"]),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_what_is_remembered_for_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: ChangeColumns, merge: str, steps: list[str]
+):
+    """By the way in which a flow is merged; of a bitemporal target nothing expires. What a killed driver left goes first."""
+    done: list[str] = []
+    side = SimpleNamespace(
+        recover=lambda _: done.append("revert"), compact_all=lambda: done.append("compact all"),
+        expire=lambda retention, condition: done.append(f"expire {condition}") if retention == RETENTION else None,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "SideTable", lambda *_: side)
+    monkeypatch.setattr(module.merge_latest, "compact", lambda *_: done.append("compact one"))
+    module.expire(NOTHING, columns, ChangeTarget(tmp_path / "t", tmp_path / "m"))
+    assert done == steps
+    assert module._merge(columns).__name__ == merge

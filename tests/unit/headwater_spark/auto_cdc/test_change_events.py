@@ -8,7 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.headwater_spark.auto_cdc.change_batches import Merged, columns_of, event, on_plain_rows
+from pyspark.sql import types as T
+from tests.unit.headwater_spark.auto_cdc.change_batches import EVENT, Merged, columns_of, event, on_plain_rows
+from tests.unit.headwater_spark.plain_columns import col
+from tests.unit.headwater_spark.plain_rows import Frame
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc import change_events as module
@@ -52,3 +56,34 @@ def test_events_on_the_driver(monkeypatch: pytest.MonkeyPatch, history: bool, le
     reduced, ties = module._reduced_on_driver(Rows(frame, table), columns_of(history=history))
     assert sorted(reduced.table[SEQUENCE].to_pylist()) == left
     assert ties == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "by_arrow"),
+    [
+        ({}, True),
+        ({"system": col("known"), "system_type": T.LongType()}, False),
+        ({"ignored": ("name",)}, False),
+    ],
+)
+def test_events_that_arrow_reduces(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], by_arrow: bool):
+    """Not those with a second sequence, nor where each of a key's events may still matter."""
+    reduced: list[Any] = []
+
+    def on_arrow(events: Any, _: Any) -> Any:
+        reduced.append(events)
+        raise NotImplementedError
+
+    monkeypatch.setattr(module, "local_if_small", lambda rows, _: Rows(rows, "on the driver"))
+    monkeypatch.setattr(module, "arrow_can_reduce", lambda _: True)
+    monkeypatch.setattr(module, "_reduced_on_driver", on_arrow)
+    session = SimpleNamespace(conf=Conf())
+    frame: Any = Frame([event(1, 1, "U", "a", None)], EVENT, session=session)
+    columns = columns_of(history="system" in changes, **changes)
+    if by_arrow:
+        with pytest.raises(NotImplementedError), module.change_batch(frame, columns, None):
+            pass
+    else:
+        with module.change_batch(frame, columns, None) as batch:
+            assert batch.remaining == 1
+    assert bool(reduced) is by_arrow

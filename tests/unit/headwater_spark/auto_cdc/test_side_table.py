@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import types as T
-from tests.unit.headwater_spark import written_table
+from tests.unit.headwater_spark import plain_columns, written_table
+from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater_spark.auto_cdc import side_table
 from headwater_spark.auto_cdc.change_metrics import change_metrics, with_counts
@@ -153,3 +155,55 @@ def test_a_flow_with_truncates_looks_at_all_that_is_remembered(
 def test_the_batch_that_a_commit_names(metadata: Any, batch: tuple[str, int] | None):
     """As the target's commit names it; a commit that names none was made by no batch."""
     assert side_table._batch_of(json.dumps(metadata)) == batch
+
+
+def test_the_oldest_row_decides_whether_anything_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Rows of many moments lie in files of their own."""
+    spark, side = Spark(monkeypatch), side_of(tmp_path / "side")
+    side.append_local(rows(1), transaction(0))
+    names = [
+        name for name in DeltaTable(str(side.path)).to_pyarrow_table().column_names if name != RECORDED_AT
+    ]
+    old = rows(2).table.append_column(
+        RECORDED_AT, pa.array([datetime.now(UTC) - timedelta(days=3)], pa.timestamp("us", "UTC"))
+    )
+    write_deltalake(str(side.path), old.select([*names, RECORDED_AT]), mode="append")
+    side.expire(timedelta(days=4), "true")
+    assert spark.calls == []
+    side.expire(timedelta(days=2), "true")
+    assert len(spark.calls) == 1
+
+
+def test_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Rows with the keys of the changes are replaced, or deleted, in one commit that names the batch; NULL is a key, of the last truncate."""
+    plain_functions(monkeypatch, side_table)
+    said: dict[str, Any] = {}
+    conf = Conf()
+
+    class Merge:
+        def __getattr__(self, name: str) -> Any:
+            def say(*given: Any, **named: Any) -> Merge:
+                said[name] = (given, named)
+                return self
+
+            return say
+
+        def execute(self) -> None:
+            said["settings"] = dict(conf.now)
+
+    monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(forPath=lambda *_: Merge()))
+    monkeypatch.setattr(SideTable, "_make", lambda *_: None)
+    session: Any = SimpleNamespace(conf=conf)
+    changes: Any = Frame([], ["key", "__hw_at", "__hw_removed"], session=session)
+    met = plain_columns.lit(True)
+    SideTable(session, tmp_path).merge(Rows(changes), ["key", "__hw_at"], transaction(3), met)  # type: ignore[arg-type]
+    (source, on), _ = said["merge"]
+    both = "`t`.`key` <=> `s`.`key` AND `t`.`__hw_at` <=> `s`.`__hw_at`"
+    assert on.of({both: True}) is True
+    assert on.of({both: False}) is False
+    assert said["whenMatchedDelete"][0] == ("s.__hw_removed",)
+    assert list(said["whenMatchedUpdate"][1]["set"]) == ["`key`", "`__hw_at`", f"`{RECORDED_AT}`"]
+    assert said["whenNotMatchedInsert"][0] == ("NOT s.__hw_removed",)
+    assert json.loads(said["settings"]["spark.databricks.delta.commitInfo.userMetadata"])["batch"] == 3
+    assert conf.now == {}
+    assert source is not None

@@ -1,0 +1,116 @@
+"""What a change flow asks for, against the columns of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+from tests.unit.headwater_spark.auto_cdc.change_batches import on_plain_rows
+from tests.unit.headwater_spark.plain_rows import Frame
+
+from headwater.definitions.change_conditions import InvalidChangeFlow
+from headwater.definitions.change_flow import ChangeFlow
+from headwater_spark.auto_cdc.change_columns import ChangeColumns, change_columns
+
+# What an expression gives is in the column of its text.
+CONDITIONS = ("is gone", "is empty")
+NAMES = ("Key", "name", "city", "at", "sets", *CONDITIONS)
+TYPES: dict[str, T.DataType] = {
+    **dict.fromkeys(NAMES, T.StringType()), **dict.fromkeys(CONDITIONS, T.BooleanType()), "sets": T.ArrayType(T.StringType()),
+}  # fmt: skip
+KEPT: dict[str, Any] = {"except_columns": ("sets", *CONDITIONS)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _plain() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        on_plain_rows(patch)
+        yield
+
+
+def columns(**arguments: Any) -> ChangeColumns:
+    frame: Any = Frame([], NAMES, types=TYPES)
+    given = {"keys": ("KEY",), "sequence_by": "at", **KEPT, **arguments}
+    return change_columns(ChangeFlow("s", **given), frame, "main.py:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names", "sequence"),
+    [
+        ({}, ["Key", "name", "city", "at"], "at"),
+        ({"sequence_by": "AT"}, ["Key", "name", "city", "at"], "at"),
+        ({"except_columns": ("at", "sets", *CONDITIONS)}, ["Key", "name", "city"], None),
+        ({"except_columns": None, "columns": ("city", "key")}, ["city", "Key"], None),
+        ({"sequence_by": "is gone"}, ["Key", "name", "city", "at"], None),  # an expression
+    ],
+)
+def test_the_columns_of_the_target(arguments: dict[str, Any], names: list[str], sequence: str | None):
+    """Those that the flow names, as the source spells them; the sequence is kept only where it is one of them."""
+    made = columns(**arguments)
+    assert (made.names, made.sequence_column, made.keys) == (names, sequence, ("Key",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ignored"),
+    [
+        ({}, ()),
+        ({"ignore_nulls": True}, ("name", "city", "at")),
+        ({"ignore_nulls": True, "ignore_nulls_except": ("CITY",)}, ("name", "at")),
+        ({"ignore_nulls_except": ("city",)}, ("name", "at")),
+        ({"ignore_nulls_columns": ("city", "key")}, ("city",)),
+    ],
+)
+def test_whose_null_leaves_a_value(arguments: dict[str, Any], ignored: tuple[str, ...]):
+    """No key is among them."""
+    made = columns(**arguments)
+    assert made.ignored == ignored
+    assert made.by_column is bool(ignored)
+
+
+@pytest.mark.parametrize("given", [True, False, None])
+def test_a_condition_that_is_not_known(given: bool | None):
+    """An event of which it is NULL whether it deletes, or truncates, does neither."""
+    made: Any = columns(apply_as_deletes="is gone", apply_as_truncates="is empty")
+    row = dict.fromkeys(CONDITIONS, given)
+    assert (made.delete.of(row), made.truncate.of(row)) == (given is True, given is True)
+    plain: Any = columns()
+    assert (plain.delete.of(row), plain.truncate) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tracked"),
+    [
+        ({}, ("name", "city", "at")), ({"tracked_columns": ("CITY", "key")}, ("city",)), ({"untracked_columns": ("city",)}, ("name", "at")),
+    ],
+)  # fmt: skip
+def test_columns_that_make_a_history(arguments: dict[str, Any], tracked: tuple[str, ...]):
+    """All but the keys, or those that are named."""
+    assert columns(history=True, **arguments).tracked == tracked
+
+
+def test_columns_that_an_event_names():
+    """The column with their names describes the event, and is none of the target; a NULL list means all, and names have no case."""
+    made: Any = columns(columns_to_update="sets", except_columns=CONDITIONS)
+    assert made.names == ["Key", "name", "city", "at"]
+    assert made.by_column
+    assert made.selected.of({"sets": ["Name", None]}) == ["name"]
+    assert made.selected.of({"sets": None}) is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"keys": ()}, {"keys": ("missing",)}, {"keys": ("key", "KEY")}, {"except_columns": ("key",)},
+        {"columns": ("key",)}, {"apply_as_deletes": "name"}, {"tracked_columns": ("city",)},
+        {"ignore_nulls_columns": ("city",), "ignore_nulls_except": ("city",)},
+        {"history": True, "tracked_columns": ("city",), "untracked_columns": ("name",)},
+        {"history": True, "tracked_columns": ("sets",)}, {"columns_to_update": "name"},
+        {"columns_to_update": "sets", "ignore_nulls": True},
+    ],
+)  # fmt: skip
+def test_what_is_refused(arguments: dict[str, Any]):
+    """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other."""
+    with pytest.raises(InvalidChangeFlow):
+        columns(**arguments)
