@@ -54,3 +54,13 @@ def test_planned_batches_are_left_alone(tmp_path: Path):
     folder = checkpoint(tmp_path, {"0": [("/in/b.json", 1, 0)], "1": [("/in/a.json", 5, 1)]}, committed=0)
     assert forget_overwritten(folder, {"/in/a.json": 9}) == []
     assert forget_overwritten(tmp_path / "nothing", {"/in/a.json": 9}) == []
+
+
+def test_a_batch_that_is_not_done_is_left_alone(tmp_path: Path):
+    """Its files are read when it is repeated, as it was planned: an entry of it is not marked, whatever batches before it read."""
+    logs = {"0": [("/in/a.json", 5, 0)], "1": [("/in/a.json", 7, 1)]}
+    folder = checkpoint(tmp_path, logs, committed=0)
+    untouched = (folder / "sources/0/1").read_bytes()
+    assert forget_overwritten(folder, {"/in/a.json": 9}) == ["/in/a.json"]
+    assert (folder / "sources/0/1").read_bytes() == untouched
+    assert "superseded=5" in (folder / "sources/0/0").read_text()

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.snapshot_versions import (
@@ -69,3 +70,26 @@ def test_the_position_from_the_table(tmp_path: Path):
         == SnapshotPosition(1, "b")
     )
     assert versions.from_table(tmp_path / "t", FlowIdentity("p", "other"), 0) is None
+
+
+def test_the_newest_snapshot_by_its_number(tmp_path: Path):
+    """Versions of texts and numbers have orders of their own: 10 is not before 9."""
+    for number, version in enumerate((9, 10, 100)):
+        metadata = {"pipeline": "p", "flow": "f", "epoch": 0, "batch": number, VERSION_KEY: encoded(version)}
+        commit(tmp_path / "t", metadata=metadata)
+    commit(
+        tmp_path / "t",
+        metadata={"pipeline": "p", "flow": "f", "epoch": 1, "batch": 7, VERSION_KEY: encoded(999)},
+    )
+    versions = SnapshotVersions(tmp_path / "versions.json", "p.f@0")
+    position = versions.from_table(tmp_path / "t", FlowIdentity("p", "f"), 0)
+    assert position is not None
+    assert (position.number, position.version) == (2, 100)
+
+
+def test_a_time_is_stored_in_utc():
+    """Also one without a zone, which is local time: whoever compares it later may be elsewhere."""
+    stored = encoded(datetime(2026, 1, 1, 12))  # noqa: DTZ001 - as users give it
+    assert stored is not None
+    assert stored["value"].endswith("+00:00")
+    assert decoded(stored) == datetime(2026, 1, 1, 12).astimezone(UTC)

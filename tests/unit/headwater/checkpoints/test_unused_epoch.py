@@ -75,3 +75,12 @@ def test_it_is_above_all_that_is_known(tmp_path_factory, folders, live, pending,
     known = folders | recorded | ({live, pending} - {None} if live is not None else set())
     unused = unused_epoch(checkpoint, "orders", IDENTITY, None, [("orders", epoch) for epoch in recorded])
     assert unused == max(known, default=-1) + 1
+
+
+def test_a_folder_that_was_never_filled_is_no_epoch(checkpoint):
+    """Its writer died: nothing begins in it, and its number is not given again, since what it wrote may still be there."""
+    for epoch in (0, 3):
+        (checkpoint.folder / str(epoch)).mkdir(parents=True)
+    (checkpoint.folder / ".3.making").write_text("a writer")
+    assert (checkpoint.epochs(), checkpoint.epochs_begun()) == ([0], [0, 3])
+    assert unused_epoch(checkpoint, "orders", FlowIdentity("p", "orders"), None, ()) == 4

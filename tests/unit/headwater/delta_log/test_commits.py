@@ -12,6 +12,7 @@ from headwater.delta_log.commits import (
     commit_seconds,
     commit_versions,
     data_files,
+    is_commit,
     newest_version,
     read_actions,
 )
@@ -63,3 +64,16 @@ def test_the_time_of_a_commit_is_the_tables_own_where_it_has_one(tmp_path):
     assert commit_seconds(commit_info(read_actions(file)), file) == file.stat().st_mtime
     assert commit_seconds({"timestamp": 2000}, file) == 2
     assert commit_seconds({"timestamp": 2000, "inCommitTimestamp": 1500}, file) == 1.5
+
+
+def test_names_of_commits():
+    """Twenty digits and the ending: what Delta puts together of several commits is none."""
+    assert is_commit(f"{7:020d}.json")
+    for name in (
+        f"{7:020d}.{9:020d}.compacted.json",
+        f"{7:020d}.checkpoint.json",
+        f".{7:020d}.json",
+        "7.json",
+        f"{7:020d}.jsonx",
+    ):
+        assert not is_commit(name), name

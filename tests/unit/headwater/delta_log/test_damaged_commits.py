@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.commits import commit_file
-from headwater.delta_log.damaged_commits import commit_fault
+from headwater.delta_log.damaged_commits import commit_fault, damaged_commit
 
 ROWS = pa.table({"id": list(range(10)), "part": [n % 2 for n in range(10)]})
 
@@ -115,3 +116,14 @@ def test_fewer_rows_than_stated(
     file.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in content))
     fault = None if whole else "it says that it writes 8 rows, and the files in it have 5"
     assert commit_fault(file) == fault
+
+
+def test_an_empty_commit_between_others(tmp_path: Path):
+    """It is read as one without rows, also where later ones are whole; one that a checkpoint has is not read any more."""
+    for _ in range(4):
+        commit(tmp_path)
+    commit_file(tmp_path, 1).write_text("")
+    assert damaged_commit(tmp_path) == (commit_file(tmp_path, 1), "the file is empty")
+    assert damaged_commit(tmp_path, since=2) is None
+    (tmp_path / "_delta_log" / f"{2:020d}.checkpoint.parquet").write_text("PAR1")
+    assert damaged_commit(tmp_path) is None

@@ -8,11 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
+from tests.unit.headwater_spark.written_table import commit as written
 
+from headwater.delta_log.commits import commit_file
 from headwater.delta_log.table_history import (
+    deletes_kept_since,
     epochs_written,
     has_transaction,
     head_version,
+    kept_out_since,
+    missing_versions,
     readable_table_id,
     table_exists,
     table_id,
@@ -88,3 +93,43 @@ def test_a_damaged_log_is_no_missing_table(tmp_path: Path):
     with pytest.raises(SourceUnreachable):
         readable_table_id(table)
     assert (table_id(table), transaction_version(table, "a")) == (None, None)
+
+
+def test_a_hole_in_a_log(tmp_path: Path):
+    """What retention takes at the beginning is none; a checkpoint whose commit is gone is still the head."""
+    assert missing_versions(tmp_path) == []
+    for _ in range(7):
+        written(tmp_path)
+    for version in (0, 1, 2, 5):
+        commit_file(tmp_path, version).unlink()
+    assert missing_versions(tmp_path) == [5]
+    assert head_version(tmp_path) == 6
+    (tmp_path / "_delta_log" / f"{8:020d}.checkpoint.parquet").write_text("")
+    (tmp_path / "_delta_log" / f"{9:020d}.crc").write_text("")
+    assert head_version(tmp_path) == 8
+
+
+@pytest.mark.parametrize(
+    ("about", "kept"),
+    [
+        ({"quality": {"quarantined": 2}}, True), ({"quality": {"files": 1}}, True), ({"quality": {"quarantined": 0, "files": 0}}, False),
+        ({"quality": {"quarantined": 2}, "epoch": 1}, False), ({"quality": {"quarantined": 2}, "flow": "other"}, False),
+        ({"quality": {"quarantined": 2}, "pipeline": "other"}, False), ({}, False), ({"quality": "much"}, False),
+    ],
+)  # fmt: skip
+def test_what_commits_say_of_rows_that_were_kept_out(tmp_path: Path, about: dict[str, object], kept: bool):
+    """Those of the flow's own epoch, behind the version that the last run left; files count as rows do."""
+    written(tmp_path, metadata={"pipeline": "p", "flow": "f", "epoch": 0, "quality": {"quarantined": 9}})
+    written(tmp_path, metadata={"pipeline": "p", "flow": "f", "epoch": 0, **about})
+    assert kept_out_since(tmp_path, "p", "f", 0, 0) is kept
+    assert not kept_out_since(tmp_path, "p", "f", 0, 1)
+    assert kept_out_since(tmp_path, "p", "f", 0, -1)
+
+
+def test_what_commits_say_of_deletes(tmp_path: Path):
+    """A delete that was remembered beside the table; other counts of change events say nothing of it."""
+    for changes in ({"tombstones": 0, "superseded": 4}, {"tombstones": 1}):
+        written(tmp_path, metadata={"pipeline": "p", "flow": "f", "epoch": 0, "changes": changes})
+    assert deletes_kept_since(tmp_path, "p", "f", 0, 0)
+    assert not deletes_kept_since(tmp_path, "p", "f", 0, 1)
+    assert not deletes_kept_since(tmp_path, "p", "f", 1, -1)

@@ -84,3 +84,14 @@ def test_a_table_that_was_moved_here_is_ours(project: PipelineProject) -> None:
     (checkpoint / "orders").rmdir()
     (project.state_folder / "manifest.json").write_text(declared().to_json())
     refuse_foreign_tables(project, declared())
+
+
+def test_a_table_that_lies_elsewhere_now(project: PipelineProject) -> None:
+    """Its name in the last manifest says nothing of another folder: whose table is there, its own log says."""
+    commit(project, json.dumps({"pipeline": "theirs"}))
+    before = declared()
+    moved = before.model_copy(update={"datasets": tuple(one.model_copy(update={"location": "shop/elsewhere"}) for one in before.datasets)})  # fmt: skip
+    project.state_folder.mkdir(parents=True, exist_ok=True)
+    (project.state_folder / "manifest.json").write_text(moved.to_json())
+    with pytest.raises(TableOwned):
+        refuse_foreign_tables(project, declared())

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tests.object_stores import StoreServer, leading_to, make_old
 
 from headwater.errors import LeaseUnreachable, UpdateInProgress
 from headwater.graph.pipeline_project import PipelineProject, open_project
+from headwater.leases import conditional_store as module
 from headwater.leases import store_lease
 from headwater.leases.conditional_store import StoredObject
 from headwater.leases.store_lease import LIFETIME
@@ -144,3 +145,19 @@ def test_a_place_that_is_none(tmp_path: Path):
         (tmp_path / "pipeline.yml").write_text(f"name: orders\nlease: {place}\n")
         with pytest.raises(InvalidSpec, match="s3://bucket/folder"):
             open_project(tmp_path, environment={})
+
+
+def test_a_lease_that_is_free_has_no_age(monkeypatch: pytest.MonkeyPatch, bucket: str):
+    """The store's clock takes a write: it is asked only where somebody may hold the lease."""
+    asked: list[object] = []
+    monkeypatch.setattr(
+        module, "store_time", lambda clock, **_: asked.append(clock) or datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    )
+    written = datetime(2026, 1, 1, tzinfo=UTC)
+    lease = stored(f"s3://{bucket}/free/update.lease")
+    for text, age in (('{"free": true}', 0), ('{"token": 3}', 60)):
+        monkeypatch.setattr(module, "read_tagged", lambda _, text=text, **__: (text, "tag", written))
+        seen = lease.read()
+        assert seen is not None
+        assert (seen.text, seen.age) == (text, timedelta(seconds=age))
+    assert len(asked) == 1

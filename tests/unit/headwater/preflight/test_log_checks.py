@@ -223,6 +223,14 @@ def test_the_plan_before_the_newest(
     assert read_offsets(start.folder, 1).sources == (ends,)
 
 
+def test_a_plan_is_written_back_as_the_one_that_follows(tmp_path: Path):
+    """Not as one from farther away, nor as the one before it."""
+    start = started(tmp_path, [0, 1, 2, 3], [0, 1, 2, 3])
+    cut(start, "offsets", 2)
+    mended(list(offsets_are_damaged(start)))
+    assert read_offsets(start.folder, 2).sources == (end_of(3),)
+
+
 def test_the_first_of_two_plans_is_gone(tmp_path: Path):
     """Batch 0 counts as any; before batch 0 there is none."""
     start = started(tmp_path, [1], [0])
