@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from inspect import get_annotations, isfunction
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from headwater.checkpoints.conditions import CheckFailed, StateLost
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.errors import SourceUnreachable
-from headwater.preflight.checks import examine, mended
+from headwater.preflight import checks
+from headwater.preflight.checks import CHECKS, examine, mended
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart
 
@@ -74,3 +77,18 @@ def test_a_start_with_a_check_that_raises_is_refused(start: FlowStart):
     with pytest.raises(SourceUnreachable):
         mended(examine(start, (mends, can_not_ask)))
     assert [done for _, done in mended(examine(start, (mends,)))] == ["mended"]
+
+
+def test_every_check_is_carried_out():
+    """What a module of the preflight can find is looked for before a stream starts: no check is left out of the list."""
+    folder = Path(checks.__file__).parent
+    written = {
+        function
+        for file in folder.glob("*_checks.py")
+        for name, function in vars(import_module(f"headwater.preflight.{file.stem}")).items()
+        if isfunction(function)
+        and not name.startswith("_")
+        and get_annotations(function) == {"start": "FlowStart", "return": "Iterator[Damage]"}
+    }
+    assert written - {*CHECKS} == set()
+    assert len(written) > 20
