@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def test_a_position_that_belongs_to_no_source(tmp_path: Path):
     plan_batch(one.folder, 0, {"reservoirVersion": 10}, done=True)
     with pytest.raises(BackfillNotPossible, match="reads 2 streams"):
         live_position(one)
+    with pytest.raises(BackfillNotPossible, match="reads 0 streams, and its checkpoint has 1"):
+        live_position(replace(one, sources=()))
 
 
 @pytest.mark.parametrize(

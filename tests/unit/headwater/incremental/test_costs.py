@@ -38,7 +38,9 @@ LARGE = [SourceSize("sales", 1000, 10)]
     [
         (Limits(), LARGE, 60.0, 5.0, None),
         (Limits(), LARGE, SMALL_SECONDS - 0.1, 0.1, "TABLE_SIZE_THRESHOLD_EXCEEDED"),
+        (Limits(), LARGE, SMALL_SECONDS, 0.4, None),
         (Limits(), LARGE, SMALL_SECONDS + 0.1, 0.4, None),
+        (Limits(), [SourceSize("sales", 1000, 250)], 60.0, 5.0, None),
         (Limits(), [SourceSize("sales", 1000, 251)], 60.0, 5.0, "CHANGESET_SIZE_THRESHOLD_EXCEEDED"),
         (Limits(max_changed_share=0.5), [SourceSize("sales", 1000, 251)], 60.0, 5.0, None),
         (Limits(), LARGE * 4, 60.0, 5.0, "NUM_JOINS_THRESHOLD_EXCEEDED"),
@@ -57,10 +59,16 @@ def test_predictions():
     twice = [FullRun(12.0, MB), FullRun(10.0, MB)]
     assert predicted_full(twice, 2 * MB) == 20.0
     assert predicted_full(twice, MB) == 10.0
+    assert (
+        predicted_full(twice, MB // 2) == 10.0
+    )  # sources that shrank are not read faster than they ever were
     assert predicted_full([], 20_000_000) == FIXED_SECONDS / 2 + 1
     appended = predicted_incremental(100.0, LARGE, Technique.APPEND_ONLY)
     assert 1 < appended < predicted_incremental(100.0, LARGE, Technique.GROUP_AGGREGATE) < FIXED_SECONDS + 1
     assert predicted_incremental(100.0, LARGE, Technique.ROW_BASED) == pytest.approx(FIXED_SECONDS + 11)
+    # Of several sources, the one that changed most.
+    two = [*LARGE, SourceSize("customers", 1000, 20)]
+    assert predicted_incremental(100.0, two, Technique.ROW_BASED) == pytest.approx(FIXED_SECONDS + 12)
     assert SourceSize("t", 0, 0).share == 1.0
 
 

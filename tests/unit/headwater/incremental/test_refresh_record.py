@@ -47,6 +47,7 @@ def test_a_record_comes_back_as_it_was():
     [
         ({}, IssueType.CHANGE_SET_MISSING),
         ({KEY: {"format": 99}}, IssueType.SERIALIZATION_VERSION_CHANGED),
+        ({KEY: {**RECORD.as_dict(), "format": 0}}, IssueType.SERIALIZATION_VERSION_CHANGED),
         ({KEY: {"format": 1}}, IssueType.CHANGE_SET_MISSING),
         ({KEY: {**RECORD.as_dict(), "sources": {"a": 1}}}, IssueType.CHANGE_SET_MISSING),
     ],
