@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.headwater_spark.views import plans as p
 
-from headwater_spark.views.appended_rows import Merging, appended, grouped
+from headwater_spark.views.appended_rows import Merging, appended, grouped, same
 from headwater_spark.views.plan_description import Expr, Node
 
 SALES, STORES = p.leaf(1, 2, 3), p.leaf(11, 12)
@@ -74,6 +74,7 @@ def _plain(rows: p.Bag) -> Counter[tuple[object, ...]]:
     ("query", "side"),
     [
         (p.join(SALES, STORES, "LeftOuter", ON), 1),
+        (p.join(SALES, STORES, "RightOuter", ON), 0),
         (p.join(SALES, STORES, "LeftSemi", ON), 1),
         (p.join(SALES, STORES, "LeftAnti", ON), 1),
         (p.join(SALES, STORES, "FullOuter", ON), 0),
@@ -150,3 +151,12 @@ def test_groups_that_can_not_be_merged(query: Node):
     """A key that is missing, another aggregate, an expression over aggregates, a condition on groups: they are recomputed."""
     root = p.numbered(query)
     assert grouped(root, root.leaves[0].number) is None
+
+
+def test_subqueries_are_never_the_same():
+    """Two expressions with one have the same text and other rows behind it; without one, the text and the ids say all."""
+    one, other = (Expr("ScalarSubquery", {}, (), (table,)) for table in (SALES, STORES))
+    assert not same(one, other)
+    assert not same(Expr("Add", {}, (p.column(1), one)), Expr("Add", {}, (p.column(1), one)))
+    assert same(Expr("Add", {}, (p.column(1),)), Expr("Add", {}, (p.column(1),)))
+    assert not same(Expr("Add", {}, (p.column(1),)), Expr("Add", {}, (p.column(2),)))

@@ -37,6 +37,34 @@ def windowed(function: Expr, *, ordered: bool = False) -> Node:
     )
 
 
+# rank() OVER (PARTITION BY c1 ORDER BY first(c3)): the window orders its rows, not those that `first` looks at.
+ORDERED_BY_CHANCE = Node(
+    "Window",
+    0,
+    {
+        "windowExpressions": (
+            p.named(
+                Expr(
+                    "WindowExpression",
+                    {},
+                    (
+                        Expr("Rank"),
+                        Expr(
+                            "WindowSpecDefinition",
+                            {},
+                            (p.column(1), Expr("SortOrder", {}, (p.aggregate("First", 3),))),
+                        ),
+                    ),
+                ),
+                90,
+            ),
+        ),
+        "partitionSpec": (p.column(1),),
+    },
+    (SALES,),
+)
+
+
 @pytest.mark.parametrize(
     ("query", "kind", "sub_type"),
     [
@@ -57,6 +85,8 @@ def windowed(function: Expr, *, ordered: bool = False) -> Node:
         (selecting(Expr("Rand")), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (p.group(SALES, (1,), p.column(1), p.named(COLLECT, 90)), UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("PythonUDF", {"name": "f", "udfDeterministic": False})), UNDETERMINED, "USER_DEFINED_FUNCTION"),
+        (selecting(Expr("PythonUDF", {"name": "f"})), UNDETERMINED, "USER_DEFINED_FUNCTION"),
+        (ORDERED_BY_CHANCE, UNDETERMINED, "NON_DETERMINISTIC_EXPRESSION"),
         (selecting(Expr("ScalarSubquery", {}, (), (Node("LocalLimit", 0, {}, (STORES,)),))), IssueType.PLAN_NOT_INCREMENTALIZABLE, "OPERATOR_NOT_SUPPORTED"),
     ],
 )  # fmt: skip

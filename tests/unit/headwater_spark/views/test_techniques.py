@@ -127,3 +127,38 @@ def test_changes_that_come_to_nothing(
 
     monkeypatch.setattr(one, "_known", look)
     assert one.come_to_nothing() is nothing
+
+
+@pytest.mark.parametrize(
+    ("partitions", "named", "chosen"),
+    [
+        (("c1",), ["C1"], Technique.PARTITION_OVERWRITE),
+        (("c1", "c21"), ["c1"], Technique.PARTITION_OVERWRITE),
+        (("c1",), ["c1", "c21"], Technique.GENERIC_AGGREGATE),
+        ((), ["c1"], Technique.GENERIC_AGGREGATE),
+    ],
+)
+def test_whole_partitions(
+    monkeypatch: pytest.MonkeyPatch, partitions: tuple[str, ...], named: list[str], chosen: Technique
+):
+    """Partitions are overwritten only where the condition names nothing but columns that the view is partitioned by."""
+    one = techniques(COUNTS, CHANGED, partitions=partitions)
+    needed: Any = SimpleNamespace(read=0, sources=1, rows=None)
+    monkeypatch.setattr(one, "_touched_keys", lambda places: [(1,) * len(places)])
+    monkeypatch.setattr(module, "key_condition", lambda *_: ("c1 = 1", named))
+    monkeypatch.setattr(module, "sought_values", lambda *_: [])
+    monkeypatch.setattr(module, "table_files", lambda *_: [])
+    monkeypatch.setattr(module, "NeededFiles", lambda *_: SimpleNamespace(chosen=lambda _: needed))
+    part = one._affected(Technique.GENERIC_AGGREGATE)
+    assert not isinstance(part, Issue)
+    assert (part.technique, part.condition) == (chosen, "c1 = 1")
+
+
+def test_too_many_keys(monkeypatch: pytest.MonkeyPatch):
+    """One key more than is collected says that there may be more: none of them is taken for all."""
+    one = techniques(COUNTS, CHANGED)
+    monkeypatch.setattr(module, "MAX_COLLECTED", 2)
+    monkeypatch.setattr(one, "_touched_keys", lambda _: [(1,), (2,), (3,)])
+    issue = one._affected(Technique.GENERIC_AGGREGATE)
+    assert isinstance(issue, Issue)
+    assert issue.sub_type == "CHANGESET_SIZE_THRESHOLD_EXCEEDED"

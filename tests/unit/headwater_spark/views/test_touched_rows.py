@@ -188,3 +188,13 @@ def test_equal_texts_and_floats_may_differ():
         number = root.leaves[1].number
         answer = Tracing(frozenset({number})).touched(root, number, frozenset({2}), frozenset())
         assert rows_read(answer.recipe) == 1
+
+
+def test_a_filter_by_a_subquery_is_not_carried_out():
+    """What it lets through may have changed as well, with the subquery's table: all changed rows count as touched."""
+    inner = Expr("InSubquery", {}, (p.column(1), Expr("ListQuery", {}, (), (STORES,))))
+    for condition, filtered in ((inner, False), (p.above(1, 0), True)):
+        root = p.numbered(p.where(SALES, condition))
+        leaf = root.leaves[0].number
+        answer = Tracing(frozenset({leaf})).touched(root, leaf, frozenset({1}), frozenset())
+        assert isinstance(answer.recipe, Leaf) is not filtered
