@@ -171,6 +171,16 @@ def test_a_command_in_sql(pipeline, command: str):
     assert case.nothing_written()
 
 
+@pytest.mark.parametrize("command", ["USE CATALOG main", "use schema bronze; ", "USE `main`.bronze"])
+def test_a_current_schema_in_python(pipeline, command: str):
+    """USE would change nothing here: it is refused, also where Spark does not know the form, with what takes its place."""
+    case = pipeline(f"spark.sql({command!r})" + TABLES)
+    with pytest.raises(ActionInDefinition) as caught:
+        case.manifest()
+    assert caught.value.where == case.line_of("spark.sql(")
+    assert "`catalog` and `schema` in pipeline.yml" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [("${tabel}", "Did you mean ${table}?"), ("orders where customer = '${who}'", "--param who=")],

@@ -30,6 +30,7 @@ from headwater_spark.plans.plan_walk import TableReference, pair_of, simple_name
 if TYPE_CHECKING:
     from headwater_spark.facade.pipeline_session import PipelineSession
 
+_USE = re.compile(r"\s*use\s+(?:(?:catalog|schema|database|namespace)\s+)?[\w`.]+[\s;]*", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 
 
@@ -56,6 +57,7 @@ class SqlText:
         """
         if qualified is None:
             text = _VARIABLE.sub(lambda match: self._value(match[1]), text)
+            _refuse_use(text)
         text = self._event_logs.rewrite_calls(text)
         try:
             plan = self._parse(text)
@@ -118,7 +120,7 @@ class SqlText:
             classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)
             for base in ("Command", "ParsedStatement")
         )
-        if is_command and kind not in ("SetCommand", "SetNamespaceCommand"):
+        if is_command and kind != "SetCommand":
             raise ActionInDefinition(
                 f"spark.sql runs a command here: {text.strip().splitlines()[0][:80]}",
                 remedy="Declare tables with @dp.table and dp.create_streaming_table; a source only describes queries.",
@@ -127,6 +129,14 @@ class SqlText:
             key, value = pair_of(plan.kv().get())
             if not value.startswith("None"):
                 refuse_platform_setting(key, f"SET {key}")
+
+
+def _refuse_use(text: str) -> None:
+    if _USE.fullmatch(text):
+        raise ActionInDefinition(
+            f"A Python source has no current catalog and schema: {text.strip()}",
+            remedy="Write names with all their parts, or `catalog` and `schema` in pipeline.yml; USE is taken in .sql files.",
+        )
 
 
 def _qualified(
