@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _DELTAS = "delta."
 _FEATURE = "delta.feature."
+# The features that a writer's version brings, where the protocol does not list them (from 7 on it does).
+_BROUGHT_BY = {
+    "appendonly": 2, "invariants": 2, "checkconstraints": 3, "changedatafeed": 4, "generatedcolumns": 4, "columnmapping": 5,
+    "identitycolumns": 6,
+}  # fmt: skip
 
 
 def apply_declaration(
@@ -138,7 +143,8 @@ def _in_protocol(table: LogReader, key: str, value: str) -> bool:
     protocol, name = table.protocol(), key.lower()
     if name.startswith(_FEATURE):
         features = [*(protocol.reader_features or []), *(protocol.writer_features or [])]
-        return name.removeprefix(_FEATURE) in map(str.lower, features)
+        feature, version = name.removeprefix(_FEATURE), protocol.min_writer_version
+        return feature in map(str.lower, features) or _BROUGHT_BY.get(feature, 7) <= version < 7
     versions = {
         "delta.minreaderversion": protocol.min_reader_version,
         "delta.minwriterversion": protocol.min_writer_version,

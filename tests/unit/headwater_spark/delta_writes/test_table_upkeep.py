@@ -63,12 +63,13 @@ def test_what_delta_keeps_in_its_own_way_is_not_set_again(monkeypatch, tmp_path:
     declared = dataset(
         table_properties={
             "delta.feature.timestampNtz": "supported", "delta.minWriterVersion": "5", "DELTA.appendonly": "true",
+            "delta.feature.invariants": "supported",
         }
     )  # fmt: skip
     stored = {"delta.appendOnly": "true", DECLARED: declared_names(declared)}
     protocol = {
         "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz", "appendOnly"],
+        "readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz", "appendOnly", "invariants"],
     }  # fmt: skip
     assert kept_up(monkeypatch, tmp_path / "t", declared, properties=stored, protocol=protocol) == ([], [])
     said, _ = kept_up(monkeypatch, tmp_path / "u", declared, properties=stored)
