@@ -71,7 +71,7 @@ def _included(path: Path, data: Mapping[str, Any]) -> list[Path]:
 
 def _says_nothing(file: Path) -> bool:
     """Whether a file has comments alone, as a resource that is taken out for a while."""
-    lines = (line.strip() for line in file.read_text(encoding="utf-8", errors="replace").splitlines())
+    lines = (line.strip() for line in file.read_text(encoding="utf-8", errors="replace").split("\n"))
     return all(not line or line.startswith("#") or line == "---" for line in lines)
 
 
