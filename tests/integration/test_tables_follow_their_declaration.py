@@ -59,6 +59,21 @@ def both(arguments: str) -> str:
     return source(arguments) + view.replace("def t()", "def v()")
 
 
+def test_an_update_without_news_commits_nothing(pipeline):
+    """Also where Delta keeps a property in its protocol, or under its own spelling: readers of the table see no news."""
+    properties = {
+        "delta.feature.timestampNtz": "supported",
+        "delta.feature.invariants": "supported",
+        "delta.appendonly": "true",
+    }
+    case = pipeline(source(f"table_properties={properties}"))
+    case.land([row(1)])
+    assert case.update().state == "COMPLETED"
+    version = case.version("t")
+    assert case.update().state == "COMPLETED"
+    assert case.version("t") == version
+
+
 def test_clustering(pipeline, spark):
     """cluster_by holds from the first write, follows the source, and survives appends, recomputes and full refreshes."""
     case = pipeline(both('cluster_by=["id"]'))
