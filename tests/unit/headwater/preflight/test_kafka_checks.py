@@ -61,6 +61,15 @@ def test_positions_against_ends(tmp_path: Path, bounds: tuple[int, int], conditi
     assert [damage.condition for damage in damages] == conditions
 
 
+@pytest.mark.parametrize("at", [-1, -2])
+def test_a_position_that_is_no_offset(tmp_path: Path, at: int):
+    """The latest, or the earliest, message: where that is, Spark asks when it begins, so that nothing is lost."""
+    flow = start(tmp_path, Broker(ends={("t", 0): (13, 30)}))
+    lines = ["v1", "{}", json.dumps({"t": {"0": at}})]
+    (flow.folder / "offsets" / "0").write_text("\n".join(lines))
+    assert list(messages_are_gone(flow)) == []
+
+
 def test_how_many_messages_are_lost_is_told(tmp_path: Path):
     """The message counts them; who wants to go on without them by an option may."""
     broker = Broker(ends={("t", 0): (13, 30)})

@@ -5,13 +5,19 @@ from __future__ import annotations
 import shutil
 import zipfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.state_checks import newest_whole_batch, state_was_lost
+from headwater.preflight.state_checks import (
+    StateStore,
+    newest_whole_batch,
+    plan_was_changed,
+    state_was_lost,
+)
 
 # After batch 3 the state is at version 4: made of one file, or of one and the changes upon it.
 HEAP = ("1.delta", "2.delta", "2.snapshot", "3.delta", "4.delta")
@@ -92,3 +98,32 @@ def test_without_state_nothing_is_missed(tmp_path: Path):
     flow = start(tmp_path, ())
     plain = FlowStart("p", "f", "d", flow.checkpoint, FlowState(), None, None)
     assert list(state_was_lost(plain)) == []
+
+
+def test_the_files_that_a_version_is_made_of(tmp_path: Path):
+    """The whole one that it starts from, and every change up to it, in order."""
+    store = StateStore(tmp_path, {2: "2.snapshot"}, {number: f"{number}.delta" for number in range(1, 6)})
+    assert [file.name for file in store.needed(4)] == ["2.snapshot", "3.delta", "4.delta"]
+    assert [file.name for file in store.needed(2)] == ["2.snapshot"]
+    assert [file.name for file in store.needed(1)] == ["1.delta"]
+    assert store.needed(6) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [
+        (("a", "b"), ("a", "b"), False),
+        (("a", "b"), ("b", "a"), True),
+        (("a", "b"), ("a",), True),
+        (("a",), (), True),
+        (("a",), None, False),
+        ((), ("a",), False),
+    ],
+)
+def test_a_query_with_other_state(
+    tmp_path: Path, before: tuple[str, ...], now: tuple[str, ...] | None, changed: bool
+):
+    """Operators lie in the state by their order: another order is another state; what is not known now or was not is no change."""
+    flow = start(tmp_path, HEAP)
+    flow = replace(flow, state=replace(flow.state, plan=before), plan=now)
+    assert bool([*plan_was_changed(flow)]) is changed
