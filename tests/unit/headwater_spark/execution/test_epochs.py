@@ -320,3 +320,16 @@ def test_without_the_right_to_write_nothing_is_reset(tmp_path: Path, monkeypatch
     with pytest.raises(TimeoutError):
         run_resets(context, plan_of(ResetStage("orders", ("orders",), True)))
     assert (steps.names, checkpoint.read_state().pending_epoch) == ([], None)
+
+
+def test_a_lease_that_is_lost_between_two_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is looked at before each table is emptied: emptying the first may take as long as another driver needs to take over."""
+    other = dataset("returns")
+    context, steps = reset_context(tmp_path, ORDERS, other), Steps(monkeypatch)
+    for name in ("orders", "returns"):
+        state_of(context, name, name, epoch=1)
+    monkeypatch.setattr(type(context), "check_lease", lambda _: steps.done.append(("lease", ())))
+    stages = (ResetStage("orders", ("orders",), True), ResetStage("returns", ("returns",), True))
+    run_resets(context, plan_of(*stages, refreshes=("orders", "returns")))
+    table = ["lease", "retire", "empty_table", "_empty_quarantine"]
+    assert steps.names == ["lease", *table, *table]
