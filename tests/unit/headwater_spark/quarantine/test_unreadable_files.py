@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -107,3 +108,54 @@ def test_a_file_is_damaged_where_it_fails_alone(alone: tuple[str, str] | None):
 
     reader: Any = Reader()
     assert list(unreadable_files._damaged(reader, {"/a", "/b", "/c"})) == ([alone] if alone else [])
+
+
+class Leaf:
+    """A stream from a folder."""
+
+    def equals(self, other: object) -> bool:
+        """Whether it is the same stream."""
+        return self is other
+
+
+def two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Leaf]:
+    """A query over two folders whose batch 0, of a file ``a`` in each, has failed; every file is damaged."""
+    (tmp_path / "offsets").mkdir()
+    ends = ['{"logOffset":0}'] * 2
+    (tmp_path / "offsets" / "0").write_text("\n".join(["v1", "{}", *ends]))
+    for source in range(2):
+        log = tmp_path / "sources" / str(source)
+        log.mkdir(parents=True)
+        entry = {"path": "file:///in/a", "timestamp": 10 + source, "batchId": 0}
+        (log / "0").write_text(f"v1\n{json.dumps(entry)}")
+    leaves = [Leaf(), Leaf()]
+    monkeypatch.setattr(unreadable_files, "stream_leaves", lambda _: leaves)
+    monkeypatch.setattr(unreadable_files, "_all_streams", lambda _: leaves)
+    monkeypatch.setattr(unreadable_files, "reads_files", lambda _: True)
+    monkeypatch.setattr(StrictReader, "of", lambda *_: None)
+    monkeypatch.setattr(
+        unreadable_files, "_damaged", lambda _, paths: ((path, "cut off") for path in sorted(paths))
+    )
+    monkeypatch.setattr(unreadable_files, "_size", lambda *_: 3)
+    return leaves
+
+
+def test_a_file_is_left_out_of_the_stream_that_it_belongs_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two streams may read one file: that one of them leaves it out already says nothing of the other."""
+    two_folders(tmp_path, monkeypatch)
+    frame: Any = SimpleNamespace(sparkSession=None)
+    first, second = find_unreadable(frame, tmp_path, list, [])
+    assert [(one.source, one.path, one.modified) for one in (first, second)] == [
+        (0, "/in/a", 10),
+        (1, "/in/a", 11),
+    ]
+    assert find_unreadable(frame, tmp_path, list, [first]) == [second]
+    assert find_unreadable(frame, tmp_path, list, [first, second]) == []
+
+
+def test_streams_that_can_not_be_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the checkpoint has another number of positions than the query has streams, no file is left out."""
+    leaves = two_folders(tmp_path, monkeypatch)
+    leaves.append(Leaf())
+    frame: Any = SimpleNamespace(sparkSession=None)
+    assert find_unreadable(frame, tmp_path, list, []) == []
