@@ -8,14 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, plan_batch, run_of
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, plan_batch, run_of, sink
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.layout import FlowState
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.definitions.output_kind import OutputKind
+from headwater.definitions.sink import SinkKind
 from headwater.errors import RowsNotConserved
 from headwater_spark.execution import batch_records
 from headwater_spark.execution.batch_records import BatchRecords
+from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import Quality, RuleCounts
 
 ORDERS = dataset()
@@ -140,3 +143,19 @@ def test_a_query_that_waits_is_stopped_when_its_batches_are_recorded(monkeypatch
     assert not recording.records.all_recorded
     recording.records.record_missed()
     assert recording.records.all_recorded
+
+
+@pytest.mark.parametrize(
+    ("table", "mode"),
+    [(ORDERS, OutputKind.UPDATE), (sink(SinkKind.FUNCTION, "", function=print), OutputKind.APPEND)],
+)
+def test_rows_that_can_not_be_counted_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Any, mode: OutputKind
+):
+    """Of rows that give way to others, and of a sink, the log does not say how many were written: nothing is missed."""
+    monkeypatch.setattr(batch_records, "ExecutorTime", lambda _: None)
+    modes = {"orders": OutputMode(mode)}
+    run = run_of(context_of(tmp_path, table, modes=modes), table, flow(target=table.name))
+    records = BatchRecords(run, FlowState())
+    records._check(6, None, Quality(5, 1, (), 1))
+    records.check_conservation()

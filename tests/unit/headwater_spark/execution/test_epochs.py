@@ -274,6 +274,8 @@ def test_a_flows_reset_that_broke_off_stays_the_flows_own(tmp_path: Path, monkey
 def test_an_emptied_table_starts_all_its_flows_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A reset that was to empty the table concerns all flows of it, also those whose intent was not yet written."""
     context, steps = reset_context(tmp_path), Steps(monkeypatch)
+    declared = [flow("web", "orders"), flow("app", "orders")]
+    context.pipeline.evaluation.flows_of = lambda _: declared
     state_of(context, flow="web", epoch=1, pending_epoch=4, pending_empties_table=True)
     app = state_of(context, flow="app", epoch=1, completed=True)
     stage = RefreshStage("orders", DatasetKind.STREAMING_TABLE, ("web", "app"))
