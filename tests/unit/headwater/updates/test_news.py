@@ -183,3 +183,10 @@ def test_decided_quickly_and_without_spark(done):
     start = time.monotonic()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert time.monotonic() - start < 5
+
+
+def test_other_parameters_are_news(done, monkeypatch: pytest.MonkeyPatch):
+    """The same definition with other parameters may give other rows, though no source has moved."""
+    monkeypatch.setattr(type(done.project), "parameters_hash", lambda _: "other")
+    verdict = has_news(done.project)
+    assert verdict.reasons == ("the parameters are not those of the last update",)

@@ -16,6 +16,7 @@ from tests.unit.headwater_spark.written_table import commit
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.definitions.expectation import Expectation, UniqueKey, ViolationAction
 from headwater.delta_log.table_history import has_transaction
+from headwater.errors import LeaseLost
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import UNREADABLE_FILE, RowStatus
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -368,3 +369,22 @@ def test_marks_are_columns_of_the_quarantine(monkeypatch):
     """A mark has a status, and when it was given."""
     plain_functions(monkeypatch, replay_marks)
     assert set(replay_marks._marks(plain_rows.lit("x"))) == {c.STATUS, c.STATUS_AT}
+
+
+def test_only_rows_that_are_held_are_marked(monkeypatch):
+    """A row that another process has replayed or discarded meanwhile stays as it is, and the count tells."""
+    lit_in(monkeypatch)
+    conditions: list[str | None] = []
+
+    def update(condition: str | None = None, **_: Any) -> Any:
+        conditions.append(condition)
+        return SimpleNamespace(execute=lambda: SimpleNamespace(first=lambda: {"num_updated_rows": 1}))
+
+    merge = SimpleNamespace(whenMatchedUpdate=update)
+    table = SimpleNamespace(alias=lambda _: SimpleNamespace(merge=lambda *_: merge))
+    monkeypatch.setattr(replay_marks, "DeltaTable", SimpleNamespace(forPath=lambda *_: table))
+    ids = SimpleNamespace(_jdf=None, alias=lambda _: None)
+    monkeypatch.setattr(replay_marks, "DataFrame", lambda *_: ids)
+    with pytest.raises(LeaseLost):
+        marks().mark_replaying(ids, 2)  # type: ignore[arg-type]
+    assert conditions == [f"q.{c.STATUS} = '{RowStatus.HELD}'"]
