@@ -15,6 +15,7 @@ from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.contract.arguments import parse_run_arguments
 from headwater.storage.walking import remove_tree
+from headwater.updates import news
 from headwater.updates.news import has_news, news_for
 
 
@@ -190,3 +191,10 @@ def test_other_parameters_are_news(done, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(type(done.project), "parameters_hash", lambda _: "other")
     verdict = has_news(done.project)
     assert verdict.reasons == ("the parameters are not those of the last update",)
+
+
+def test_rows_that_were_read_at_loading_are_news(done, monkeypatch: pytest.MonkeyPatch):
+    """Sources that query tables while they are loaded may declare something else now: only a run can tell."""
+    read = done.manifest.model_copy(update={"rows_read": True})
+    monkeypatch.setattr(news, "read_manifest", lambda _: read)
+    assert has_news(done.project).reasons == ("the sources query tables while they are loaded",)
