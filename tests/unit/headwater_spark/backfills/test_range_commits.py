@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,10 +67,12 @@ class Filling:
         self.measured: list[Any] = []
         quality = Quality(kept + 3, 2, (), 1)
         applications = ("query", "p.orders@0")
-        position = LivePosition((), (), 9, applications, tmp_path)
+        # What the stream of a flow had written when its rows were read.
+        self.seen: dict[str, int] = {}
 
         @contextmanager
         def rows(context: Any, plan: Any, one: Any) -> Any:
+            position = LivePosition((), (), self.seen.get(one.name, 9), applications, tmp_path)
             yield range_rows.RangeRows(one, None, RecordedFrame(), quality, position, 10)  # type: ignore[arg-type]
 
         def size(_: Any, __: Any, condition: str | None, version: int | None) -> SliceSize:
@@ -191,10 +193,14 @@ def test_a_dry_run_writes_nothing(monkeypatch, tmp_path: Path):
 
 
 def test_flows_of_one_table(monkeypatch, tmp_path: Path):
-    """What replaces rows is one commit of all flows; what adds is one each, without those that run once."""
+    """What replaces rows is one commit of all flows, compared with what the one that saw least of the table saw; what adds is one
+    each, without those that run once.
+    """
     flows = (flow("a", "orders"), flow("b", "orders"), flow("c", "orders", once=True))
     filling = Filling(monkeypatch, tmp_path, there=0)
+    filling.seen = {"b": 4}
     assert len(filling.fill(plan_of(REPLACE, DAYS, flows=flows))) == 1
+    assert filling.measured == [("x", 4)]
     assert json.loads(filling.written[0][0].user_metadata)["flow"] == "a, b, c"
     assert [report.flow for report in filling.fill(plan_of(flows=flows))] == ["a", "b"]
 
@@ -214,13 +220,19 @@ def test_a_replaced_range(monkeypatch, tmp_path: Path):
     """It is written down before its commit, which carries the condition and the range's identity, and then crossed out."""
     context = context_of(tmp_path, ORDERS)
     state = context.pipeline.project.state_folder
-    rows, seen = RecordedFrame(), []
+    rows, seen, at_write = RecordedFrame(), [], []
+    write = table_backfill.write_batch
+
+    def noting(*given: Any) -> None:
+        at_write.extend(one.application for one in pending_replacements(state, "orders"))
+        write(*given)
 
     def put_back(_: Any, __: Any, ___: Any, pending: PendingReplacement) -> None:
         seen.append(
             (pending, [one.application for one in pending_replacements(state, "orders")], len(rows.writes))
         )
 
+    monkeypatch.setattr(table_backfill, "write_batch", noting)
     monkeypatch.setattr(table_backfill, "put_back_late_rows", put_back)
     plan = plan_of(REPLACE, DAYS, dataset=dataset(partition_columns=("day",)))
     part: Any = SimpleNamespace(accepted=rows)
@@ -234,7 +246,7 @@ def test_a_replaced_range(monkeypatch, tmp_path: Path):
     }  # fmt: skip
     assert (written.partitions, written.path) == ((), str(context.table_path(ORDERS)))
     (pending, noted, writes), = seen  # fmt: skip
-    assert (noted, writes) == ([transaction.application], 1)
+    assert (at_write, noted, writes) == ([transaction.application], [transaction.application], 1)
     assert (pending.condition, pending.known) == ("x", {"query": 4})
 
 
@@ -338,6 +350,40 @@ def test_which_errors_are_conflicts():
     """Those in which Delta says that another writer came between."""
     assert conflicts(RuntimeError("[DELTA_CONCURRENT_APPEND] Files were added."))
     assert not conflicts(RuntimeError("[DELTA_METADATA_MISMATCH] no"))
+
+
+@pytest.mark.parametrize("condition", ["x", None])
+def test_rows_of_a_range(monkeypatch, tmp_path: Path, condition):
+    """Of the definition's rows those of the range are judged, and all where the range is one of the source; the session reads as
+    before afterwards.
+    """
+    frame = SimpleNamespace(where=lambda text: f"rows where {text}")
+    session = SimpleNamespace(substitutes=None)
+    again: dict[str, Any] = {}
+    evaluation = SimpleNamespace(session=session, cloud=SimpleNamespace(again=again))
+    pipeline = SimpleNamespace(evaluation=evaluation, project=SimpleNamespace(state_folder=tmp_path))
+    seen: list[Any] = []
+
+    def rows(*, whole: bool) -> Any:
+        seen.append((whole, session.substitutes is not None, list(again)))
+        return frame
+
+    @contextmanager
+    def judged(marked: Any, *_: Any) -> Any:
+        yield marked, "quality"
+
+    for name in ("with_source", "in_own_session"):
+        monkeypatch.setattr(range_rows, name, lambda given: given)
+    monkeypatch.setattr(range_rows, "mark_rows", lambda given, rules: given)
+    monkeypatch.setattr(range_rows, "judged_batch", judged)
+    run: Any = SimpleNamespace(
+        context=SimpleNamespace(pipeline=pipeline), dataset=ORDERS, name="orders", table=tmp_path, rows=rows,
+        settings=nullcontext,
+    )  # fmt: skip
+    with range_rows.judged_rows(run, (), condition) as (marked, quality, size):
+        assert (marked, quality, size) == ("rows where x" if condition else frame, "quality", None)
+    assert seen == [(True, True, ["orders"])]
+    assert (session.substitutes, again) == (None, {})
 
 
 @pytest.mark.parametrize(
