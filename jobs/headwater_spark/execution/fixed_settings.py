@@ -22,7 +22,7 @@ def fixed_settings(run: FlowRun, state: FlowState) -> dict[str, str]:
     context = run.context
     if not is_stateful(context.pipeline.evaluation.frames[run.name]):
         return {}
-    current = context.pipeline.session.conf.get(PARTITIONS)
+    current = context.pipeline.evaluation.setting(PARTITIONS)
     # A number that is only the machine's default was not configured by anyone.
     by_source = {PARTITIONS: current} if current != context.spark.conf.get(PARTITIONS) else {}
     configured = {

@@ -250,6 +250,11 @@ class Evaluation:
         with self._lock, session_settings(self.session, in_force):
             yield
 
+    def setting(self, name: str) -> str | None:
+        """A setting of the session, whatever flow has settings of its own in it just now."""
+        with self._lock:
+            return self.session.conf.get(name, None)
+
     def settings_of(self, flow: Flow) -> Mapping[str, str]:
         """The flow's Spark settings and those of the views that it read; raises UnsupportedArgument where they differ."""
         return query_settings(flow, self._view_flows(), self.reads_of)

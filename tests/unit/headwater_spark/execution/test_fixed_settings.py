@@ -28,9 +28,9 @@ def kept(
     """The settings that a flow's state is kept with, and the context."""
     context: Any = context_of(tmp_path, ORDERS)
     context.pipeline.evaluation.frames = {"orders": None}
-    context.pipeline.session.conf, context.spark.conf = Conf(), Conf()
+    context.spark.conf = Conf()
     context.spark.conf.set(PARTITIONS, "4")
-    context.pipeline.session.conf.set(PARTITIONS, given.get("source", "4"))
+    context.pipeline.evaluation.setting = {PARTITIONS: given.get("source", "4")}.get
     context.pipeline.project.spec.spark = given.get("spark", {})
     context.pipeline.project.configuration = given.get("configuration", {})
     monkeypatch.setattr(fixed_settings, "is_stateful", lambda _: stateful)
