@@ -113,7 +113,8 @@ def test_a_stores_connection_reaches_the_driver_by_its_environment_alone(
     task = dag.get_task("update")
     instance = SimpleNamespace(dag_id="secretive", run_id="r", try_number=1, max_tries=2)
     with caplog.at_level(logging.DEBUG):
-        report = task.execute({"ti": instance, "params": {}})
+        events = {asset: SimpleNamespace(extra={}) for asset in task.outlets}
+        report = task.execute({"ti": instance, "params": {}, "outlet_events": events})
     (call,) = driver.calls
     assert call.pop("store") == {
         "AWS_ACCESS_KEY_ID": "AKIA-of-lake",
@@ -121,7 +122,7 @@ def test_a_stores_connection_reaches_the_driver_by_its_environment_alone(
         "AWS_REGION": "eu-1",
     }
     fields = {name: getattr(task, name, None) for name in task.template_fields}
-    for text in (json.dumps(call), caplog.text, json.dumps(report, default=str), str(fields)):
+    for text in (json.dumps(call), caplog.text, json.dumps(report, default=str), str(fields), str(events)):
         assert CANARY not in text
         assert "AKIA-of-lake" not in text
 
