@@ -125,7 +125,7 @@ def twenty(bench: Bench, root: Path, spark: SparkSession, rows: int, changed: in
     change = Changes(shop, NEAR)
     part = f"{count} views, {NEAR}"
     bench.interleaved(
-        part, {OURS: partial(shop.updated, change), PEER: partial(shop.all_by_hand, change)}, share=0.3, least=2, most=2, warm=True
+        part, {OURS: partial(shop.updated, change), PEER: partial(shop.all_by_hand, change)}, share=0.3, least=ROUNDS, most=ROUNDS, warm=True
     )  # fmt: skip
     for name in views:
         shop.check(name)
