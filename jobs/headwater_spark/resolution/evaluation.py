@@ -21,7 +21,6 @@ from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.errors import (
     DatasetCycle,
-    FlowWithoutTarget,
     InvalidSourceOption,
     NotADataFrame,
     StreamingReadOfMaterializedView,
@@ -43,7 +42,7 @@ from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.resolution.flow_columns import analysed_frames
 from headwater_spark.resolution.judged_flows import check_judged
-from headwater_spark.resolution.known_names import KnownNames, read_at_import
+from headwater_spark.resolution.known_names import KnownNames, read_at_import, unfilled
 from headwater_spark.resolution.output_mode import check_alone, output_mode
 from headwater_spark.resolution.replaced_slice import in_slice
 from headwater_spark.resolution.sinks import check_sink_rows
@@ -393,11 +392,7 @@ class Evaluation:
                 remedy="Break the circle: let one of them read a source instead.",
             )
         if not self.flows_of(dataset):
-            raise FlowWithoutTarget(
-                f"Nothing fills {dataset.name!r}.",
-                where=dataset.location,
-                remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function, or drop the table.',
-            )
+            raise unfilled(dataset)
         self._stack.append(dataset.name)
         try:
             yield

@@ -12,7 +12,7 @@ from headwater.definitions.dataset import QUARANTINE_SUFFIX, Dataset
 from headwater.definitions.expectation import quarantines
 from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.table_history import table_exists
-from headwater.errors import DatasetReadAtImport, InvalidName, UnknownDataset
+from headwater.errors import DatasetReadAtImport, FlowWithoutTarget, InvalidName, UnknownDataset
 from headwater.graph.registry import Registry
 from headwater.storage.place import Place
 from headwater.suggestions import did_you_mean, nearest
@@ -99,4 +99,13 @@ def read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImpo
         f"{name!r} is a dataset of this pipeline, and is read at the top of a source, outside a function.",
         where=where,
         remedy=f'Read it inside the function that needs it: dp.read("{name}") or dp.read_stream("{name}").',
+    )
+
+
+def unfilled(dataset: Dataset) -> FlowWithoutTarget:
+    """The error of a table into which no flow writes."""
+    return FlowWithoutTarget(
+        f"Nothing fills {dataset.name!r}.",
+        where=dataset.location,
+        remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function, or drop the table.',
     )
