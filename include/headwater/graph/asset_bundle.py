@@ -173,7 +173,7 @@ def _looked_up(match: re.Match[str], data: Mapping[str, Any], keys: tuple[str, .
         return _filled(
             value, {**data, "resources": _without(data.get("resources"), name.split(".")[0])}, keys
         )
-    return value
+    return _filled(value, {**data, kind: {}}, keys)
 
 
 def _variable(data: Mapping[str, Any], name: str) -> Any:

@@ -24,7 +24,7 @@ from headwater.metrics.file_listing import ListedFile, list_files
 from headwater.storage.object_files import opened
 from headwater.storage.place import Place, is_s3, place_of
 from headwater.storage.place import spark_uri as file_uri
-from headwater_spark.sources.cloud_files.options import CloudFilesOptions
+from headwater_spark.sources.cloud_files.options import UTF_8, CloudFilesOptions
 
 # By the ends of names, as Arrow and Spark have them.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -81,7 +81,7 @@ def csv_columns(path: str, options: CloudFilesOptions) -> tuple[str, ...]:
     """The columns of a CSV file: those of its header, else ``_c0``, ``_c1``, ..."""
     with _uncompressed(path) as raw:
         # A mark of the order of bytes is no part of the first name.
-        encoding = "utf-8-sig" if options.encoding.upper().replace("-", "") == "UTF8" else options.encoding
+        encoding = "utf-8-sig" if options.encoding == UTF_8 else options.encoding
         text = io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
         separator = options.native_option("sep", options.native_option("delimiter", ","))
         reader = csv.reader(

@@ -46,6 +46,7 @@ _REFUSED = {
 # Encodings with line ends of one byte that Spark takes as it is, and the setting with which it takes any of Java's.
 _CHARSETS = ("iso-8859-1", "us-ascii")
 JAVA_CHARSETS = "spark.sql.legacy.javaCharsets"
+UTF_8 = "UTF-8"
 _VARIANT = "singleVariantColumn"
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _AGE = re.compile(r"(\d+)\s*(second|minute|hour|day|week|s|m|h|d|w)s?", re.IGNORECASE)
@@ -111,8 +112,9 @@ class CloudFilesOptions:
 
     @property
     def encoding(self) -> str:
-        """Of the files' text. Where both options are given, Spark takes this one, too."""
-        return self.native_option("encoding") or self.native_option("charset") or "UTF-8"
+        """Of the files' text, UTF-8 in one spelling. Where both options are given, Spark takes this one, too."""
+        given = self.native_option("encoding") or self.native_option("charset") or UTF_8
+        return UTF_8 if given.upper().replace("-", "") == "UTF8" else given
 
     @property
     def header(self) -> bool:
@@ -254,7 +256,7 @@ def _check_native(key: str, value: str) -> None:
 def _check_encoding(options: CloudFilesOptions, *, java_charsets: bool) -> None:
     """Refuse an encoding that files of this format are not read in, or that would cut them into lines at the wrong places."""
     encoding, need = options.encoding, ""
-    if encoding.upper().replace("-", "") == "UTF8":
+    if encoding == UTF_8:
         return
     if options.format == "xml":
         need = "XML files are read in the encoding that their first line names. Leave the option out."
@@ -272,7 +274,9 @@ def _check_encoding(options: CloudFilesOptions, *, java_charsets: bool) -> None:
 
 def _check_variant(options: CloudFilesOptions, *, schema_given: bool) -> None:
     need = ""
-    if options.variant and options.format != "json":
+    if options.native_option(_VARIANT, "none") == "":
+        need = "Name the column."
+    elif options.variant and options.format != "json":
         need = f"Records of JSON files can be one VARIANT; columns of {options.format} files can't."
     elif options.variant and (schema_given or options.hints):
         need = "It is the schema: leave .schema(...) and cloudFiles.schemaHints out."

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from headwater.errors import InvalidSpec
+from headwater.graph import asset_bundle
+from headwater.graph.asset_bundle import NotOnePipeline
 from headwater.graph.spec_file import read_source, read_spec
 
 HEAD = "bundle: {name: shop}\ninclude: [more/*.yml]\n"
@@ -132,3 +134,11 @@ def test_a_file_of_comments_says_nothing(tmp_path: Path):
     """A resource that was taken out for a while is no hindrance."""
     path = bundle(tmp_path, "schema: sales", more="---\n# resources:\n#   jobs: {}\n\n")
     assert settings(path)["schema"] == "sales"
+
+
+def test_a_name_made_of_itself_is_refused():
+    """A bundle's name that names itself ends with an error, as a variable does; an address comes from the environment then."""
+    data = {"bundle": {"name": "${bundle.name}x"}, "workspace": {"host": "x${workspace.host}"}}
+    with pytest.raises(NotOnePipeline, match="has no value"):
+        asset_bundle._filled("a ${bundle.name}", data, ("name",))
+    assert asset_bundle._filled("a ${workspace.host}", data, ("name",)) == "a x${env:DATABRICKS_HOST}"

@@ -120,6 +120,7 @@ def test_what_tunes_the_closed_runtime_is_noted():
         ({"_singleVariantColumn": "v", "schemaEvolutionMode": "addNewColumns"}, "fixed schema"),
         ({"_singleVariantColumn": "v", "schemaHints": "a INT"}, "schemaHints"),
         ({"_singleVariantColumn": "v", "format": "csv"}, "JSON"),
+        ({"_singleVariantColumn": ""}, "Name the column"),
         ({"format": "text", "rescuedDataColumn": "r"}, "fixed schema"),
     ],
 )
@@ -133,7 +134,9 @@ def test_refusals(given: dict[str, str], remedy: str):
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "ISO-8859-1", "US-ASCII"])
 def test_encodings_of_csv_files(encoding: str):
     """Whose line ends are single bytes; Spark's older name for the option counts too."""
-    assert parse(format="csv", _charset=encoding).encoding == encoding
+    assert parse(format="csv", _charset=encoding).encoding == (
+        "UTF-8" if encoding.startswith(("utf", "UTF")) else encoding
+    )
 
 
 def test_encodings_that_spark_takes_by_a_setting():
