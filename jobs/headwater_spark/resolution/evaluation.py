@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader
@@ -37,7 +37,6 @@ from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.messages.user_errors import user_errors
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
-from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.resolution.flow_columns import analysed_frames
@@ -45,6 +44,7 @@ from headwater_spark.resolution.judged_flows import check_judged
 from headwater_spark.resolution.known_names import KnownNames, read_at_import, unfilled
 from headwater_spark.resolution.output_mode import check_alone, output_mode
 from headwater_spark.resolution.replaced_slice import in_slice
+from headwater_spark.resolution.settings_gate import SettingsGate
 from headwater_spark.resolution.sinks import check_sink_rows
 from headwater_spark.rules.expectations import apply_expectations, check_expectations, view_observation
 from headwater_spark.rules.quarantine_schema import empty_quarantine
@@ -74,6 +74,7 @@ class Evaluation:
         self.stubs = stubs
         self.pipeline_id = state_folder.name
         self._lock = threading.RLock()
+        self._gate = SettingsGate(session, self._lock)
         self._stack: list[str] = []
         self._reads: list[list[str]] = []
         self.names = KnownNames(registry, warehouse)
@@ -235,19 +236,15 @@ class Evaluation:
                 self._flows.pop()
                 self.reads_of[flow.name] = list(dict.fromkeys(self._reads.pop()))
 
-    @contextmanager
-    def settings(self, flow: Flow, overrides: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Apply the Spark settings of a flow and of its views inside the block; no other flow is evaluated meanwhile.
+    def settings(
+        self, flow: Flow, overrides: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[None]:
+        """Apply the Spark settings of a flow and of its views inside the block; no other flow has any in force meanwhile.
 
         ``overrides``: settings that override the flow's own; for a stream, which takes the settings that are in force
         when it starts, at least an empty dict.
         """
-        in_force = {**self.settings_of(flow), **(overrides or {})}
-        if not in_force and overrides is None:
-            yield
-            return
-        with self._lock, session_settings(self.session, in_force):
-            yield
+        return self._gate.in_force(self.settings_of(flow), overrides)
 
     def setting(self, name: str) -> str | None:
         """A setting of the session, whatever flow has settings of its own in it just now."""
