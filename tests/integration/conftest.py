@@ -25,6 +25,8 @@ ROOMY = {
     "spark.sql.ui.retainedExecutions": "50",
     # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",
+    # The log of a table of ten rows, in one task.
+    "spark.databricks.delta.snapshotPartitions": "1",
     # Drivers of the tests of DAGs and of kills run with an update's own settings.
     **NO_CODE,
 }

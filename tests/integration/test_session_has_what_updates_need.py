@@ -27,6 +27,13 @@ def test_a_pipelines_settings_win(spark: SparkSession):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
+def test_settings_of_hadoop_are_small(spark: SparkSession):
+    """They keep their values, and those that a session gives its queries have no names of files, which would go along with each."""
+    given = spark._jsparkSession.sessionState().newHadoopConf()
+    assert given.get("io.seqfile.compress.blocksize") == "1000000"
+    assert given.getPropertySources("io.seqfile.compress.blocksize") is None
+
+
 @pytest.mark.timeout(120)
 def test_python_functions_over_a_delta_stream(pipeline):
     """A UDF, a pandas UDF and mapInPandas over a table read end, with functions of the source and of a module beside it."""
