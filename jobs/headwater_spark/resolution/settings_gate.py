@@ -15,6 +15,23 @@ from pyspark.sql import SparkSession
 
 from headwater_spark.plans.session_settings import session_settings
 
+# How queries run and how files are laid out, which changes nobody's rows: such settings keep no other flow waiting.
+_OF_THE_RUN = (
+    "pipelines.",
+    "spark.databricks.delta.autoCompact.",
+    "spark.databricks.delta.optimizeWrite.",
+    "spark.sql.adaptive.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.codegen.",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.maxRecordsPerFile",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.parquet.compression.codec",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.",
+)
+
 
 class SettingsGate:
     """Lets in either any number of threads that leave the settings as they are, or one that changes them.
@@ -34,15 +51,20 @@ class SettingsGate:
     def in_force(self, own: Mapping[str, str], overrides: Mapping[str, str] | None) -> Iterator[None]:
         """Apply a flow's ``own`` settings inside the block, and ``overrides`` over them.
 
-        Overrides alone keep nobody out but who evaluates a query: they are a stream's, whose start is short, and say how its
-        state is laid out, which changes no other flow's rows.
+        Those that change no other flow's rows keep nobody out but who evaluates a query; so do overrides alone, which are a
+        stream's and say how its state is laid out.
         """
-        with self.alone() if own else self.together() if overrides is None else nullcontext():
-            if not own and overrides is None:
+        if not own and overrides is None:
+            with self.together():
                 yield
-                return
-            with self._evaluating, session_settings(self._session, {**own, **(overrides or {})}):
-                yield
+            return
+        alone = any(not setting.startswith(_OF_THE_RUN) for setting in own)
+        with (
+            self.alone() if alone else nullcontext(),
+            self._evaluating,
+            session_settings(self._session, {**own, **(overrides or {})}),
+        ):
+            yield
 
     @contextmanager
     def together(self) -> Iterator[None]:

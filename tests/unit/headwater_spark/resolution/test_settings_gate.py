@@ -94,6 +94,27 @@ def test_a_stream_without_settings_starts_beside_a_long_refresh():
     assert session.conf == {ZONE: "UTC"}
 
 
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("spark.sql.shuffle.partitions", False),
+        ("spark.sql.adaptive.enabled", False),
+        ("pipelines.trigger.interval", False),
+        ("spark.sql.ansi.enabled", True),
+        ("spark.sql.files.ignoreCorruptFiles", True),
+    ],
+)
+def test_settings_that_change_nobodys_rows_keep_nobody_waiting(name: str, waits: bool):
+    """A view that only says how it runs is refreshed beside the others; one that changes what rows are is not."""
+    session = Session()
+    refresh = session.flow()
+    assert refresh.is_in()
+    other = session.flow({name: "3"})
+    assert other.is_in() is not waits
+    refresh.ends()
+    other.ends()
+
+
 def test_a_stream_with_overrides_alone_waits_for_settings_of_another():
     """It would take them along for as long as it runs."""
     session = Session()
