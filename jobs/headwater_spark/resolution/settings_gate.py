@@ -45,7 +45,7 @@ class SettingsGate:
         self._changed = threading.Condition()
         self._inside: dict[int, int] = {}
         self._alone: int | None = None
-        self._waiting = 0
+        self._waiting: set[int] = set()
 
     @contextmanager
     def in_force(self, own: Mapping[str, str], overrides: Mapping[str, str] | None) -> Iterator[None]:
@@ -80,22 +80,22 @@ class SettingsGate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Inside the block no other thread is in one.
+        """Inside the block no other thread is in one. A thread that is in a block of ``together`` then stays alone until its end.
 
         Raises:
-            RuntimeError: the thread is in a block of ``together``, for whose end it would wait forever.
+            RuntimeError: another thread that is in a block of ``together`` waits to be alone, and so would wait for this one.
         """
         me = threading.get_ident()
         with self._changed:
-            if me in self._inside and self._alone != me:
+            if me in self._inside and self._inside.keys() & self._waiting:
                 raise RuntimeError(
-                    "A flow that uses the session's settings can't change them before it is through."
+                    "Two threads that use the session's settings can't both change them midway."
                 )
-            self._waiting += 1
+            self._waiting.add(me)
             try:
-                self._changed.wait_for(lambda: self._alone == me or not self._inside)
+                self._changed.wait_for(lambda: not self._inside.keys() - {me})
             finally:
-                self._waiting -= 1
+                self._waiting.remove(me)
                 self._changed.notify_all()
             self._alone = me
             self._inside[me] = self._inside.get(me, 0) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -128,7 +129,7 @@ def test_a_stream_with_overrides_alone_waits_for_settings_of_another():
 
 
 def test_a_block_within_a_block_waits_for_nobody():
-    """A flow that is in goes on, whoever waits for its end; that it changes settings midway is refused."""
+    """A flow that is in goes on, whoever waits for its end."""
     session = Session()
     with session.gate.in_force({}, None):
         changing = session.flow(TOKYO)
@@ -136,8 +137,6 @@ def test_a_block_within_a_block_waits_for_nobody():
         with session.gate.in_force({}, None):
             pass
         assert not changing.is_in()
-        with pytest.raises(RuntimeError, match="can't change them"), session.gate.in_force(TOKYO, None):
-            pass
     assert changing.is_in()
     changing.ends()
     with (
@@ -150,6 +149,43 @@ def test_a_block_within_a_block_waits_for_nobody():
     assert late.is_in()
     late.ends()
     assert late.zones == ["UTC", "UTC"]
+
+
+def test_the_flows_of_a_table_that_are_replaced_together_have_each_its_settings():
+    """A thread that goes from a flow without settings to one with some is alone from then on, and has them for that flow."""
+    session = Session()
+    with session.gate.in_force({}, None):
+        with session.gate.in_force(TOKYO, None):
+            other = session.flow()
+            assert session.conf[ZONE] == "Asia/Tokyo"
+            assert not other.is_in()
+        assert session.conf[ZONE] == "UTC"
+    assert other.is_in()
+    other.ends()
+    assert other.zones == ["UTC", "UTC"]
+
+
+def test_two_that_would_wait_for_each_other_are_refused():
+    """Of two threads that change settings midway the second fails, and the first goes on."""
+    session = Session()
+    both_in, refused = threading.Barrier(2), threading.Event()
+
+    def first() -> str:
+        with session.gate.in_force({}, None):
+            both_in.wait(30)
+            with session.gate.in_force(TOKYO, None):
+                assert refused.wait(30)
+                return str(session.conf[ZONE])
+
+    with ThreadPoolExecutor() as threads:
+        going_on = threads.submit(first)
+        with session.gate.in_force({}, None):
+            both_in.wait(30)
+            time.sleep(0.2)
+            with pytest.raises(RuntimeError, match="can't both"), session.gate.in_force(TOKYO, None):
+                pass
+        refused.set()
+        assert going_on.result(30) == "Asia/Tokyo"
 
 
 def test_a_flow_that_fails_lets_the_next_ones_in():
