@@ -43,6 +43,7 @@ def main() -> int:
     parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--full-refresh-all", action="store_true")
     parser.add_argument("--refresh-failed", action="store_true")
+    parser.add_argument("--announced-together", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--yes", action="store_true")
     given = parser.parse_args(arguments[script + 1 :])
@@ -66,7 +67,13 @@ def play(steps: dict, given: argparse.Namespace) -> int:
     """Tell each flow's end, then end."""
     state = Path(given.storage) / "pipelines" / given.folder.name
     requested_at = datetime.fromisoformat(given.requested_at) if given.requested_at else None
-    log = UpdateLog(state, given.request_id, f"update-{given.attempt}", requested_at)
+    log = UpdateLog(
+        state,
+        given.request_id,
+        steps.get("update", f"update-{given.attempt}"),
+        requested_at,
+        together=given.announced_together,
+    )
     log.update(UpdateState.RUNNING)
     for flow, what in steps.get("flows", {}).items():
         if what == "transient":

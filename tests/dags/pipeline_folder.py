@@ -85,10 +85,13 @@ class UpdateLog:
         request: str,
         update_id: str = "update-1",
         requested_at: datetime | None = None,
+        *,
+        together: bool = False,
     ) -> None:
         self.writer = EventLogWriter(state_folder, state_folder.name, state_folder.name, update_id, request)
-        if requested_at is not None:
-            self.writer.emit("create_update", "begun", details=create_update(requested_at=requested_at))
+        if requested_at is not None or together:
+            details = create_update(requested_at=requested_at, announced_together=together)
+            self.writer.emit("create_update", "begun", details=details)
 
     def flow(
         self, name: str, status: FlowStatus, *, error: BaseException | None = None, **details: Any

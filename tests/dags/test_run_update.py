@@ -33,9 +33,9 @@ def report_of(state, **error):
 def run(medallion, driver):
     """Run an attempt of the task `update`."""
 
-    def attempt(number=1, retries=2, task_id="update", begun=None, **params):
+    def attempt(number=1, retries=2, task_id="update", begun=None, run_id=RUN, **params):
         task = PipelineDag("medallion").get_task(task_id)
-        instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=number, max_tries=retries)
+        instance = SimpleNamespace(dag_id="medallion", run_id=run_id, try_number=number, max_tries=retries)
         return task.execute({"ti": instance, "params": params, "dag_run": SimpleNamespace(start_date=begun)})
 
     return attempt
@@ -307,6 +307,26 @@ def test_an_edited_source_does_not_stop_who_waits_for_its_tables(run, driver, ro
     assert {asset.name: events[asset].extra["rows"] for asset in task.outlets} == {
         "medallion.bronze": 4,
         "medallion.silver": 3,
+    }
+
+
+def test_a_table_that_changed_in_a_failed_update_wakes_with_the_next(run, driver, roots):
+    """One task announces all tables, and it was red: who waits for the table that was written is woken by the next run."""
+    folder = roots / "pipelines" / "medallion"
+    (folder / "transformations" / "tables.py").write_text("# changed since\n")
+    driver.will(
+        {"exit": 1, "flows": {"bronze": 4, "silver": "terminal", "gold": "skipped"}, "update": "former"}
+    )
+    failed(run, run_id="scheduled__0", retries=0)
+    assert driver.calls[0]["announced_together"] is True
+    driver.will({"flows": {"bronze": 0, "silver": 2, "gold": 0}})
+    task = PipelineDag("medallion").get_task("update")
+    events = {asset: SimpleNamespace(extra={}) for asset in task.outlets}
+    instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=1, max_tries=0)
+    task.execute({"ti": instance, "params": {}, "outlet_events": events})
+    assert {asset.name: events[asset].extra["rows"] for asset in task.outlets} == {
+        "medallion.bronze": 4,
+        "medallion.silver": 2,
     }
 
 

@@ -44,6 +44,7 @@ class RunArguments:
 
     ``attempt`` and ``max_attempts``: which try of a request this is, from 1 (Airflow's retries).
     ``requested_at``: when the request was made, by the clock of whoever makes it (Airflow: the start of the run).
+    ``announced_together``: whether its tables are announced when the whole update has ended well, not one by one.
     ``continuous``: whether the update keeps running; None as the pipeline's ``trigger`` says.
     ``validate``: resolve the graph and write the manifest, run nothing; ``strict``: its warnings are errors.
     """
@@ -64,6 +65,7 @@ class RunArguments:
     attempt: int = 1
     max_attempts: int = 1
     requested_at: datetime | None = None
+    announced_together: bool = False
     no_skip: bool = False
     continuous: bool | None = None
     validate: bool = False
@@ -109,6 +111,7 @@ class RunArguments:
             "--full-refresh-all": self.full_refresh_all,
             "--refresh-failed": self.refresh_failed,
             "--dry-run": self.dry_run,
+            "--announced-together": self.announced_together,
             "--no-skip": self.no_skip,
             "--validate": self.validate,
             "--strict": self.strict,
@@ -219,6 +222,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--requested-at", type=_instant, metavar="TIME",
         help="when the request was made (ISO form, UTC unless it says otherwise); kept in the event log",
     )  # fmt: skip
+    parser.add_argument("--announced-together", action="store_true", help=argparse.SUPPRESS)
 
 
 def names(text: str) -> list[str]:

@@ -142,12 +142,16 @@ def create_update(
     refresh_selection: Sequence[str] = (),
     full_refresh_selection: Sequence[str] = (),
     requested_at: datetime | None = None,
+    announced_together: bool = False,
     **more: Any,
 ) -> dict[str, Any]:
     """Details of a ``create_update`` event: what was asked for, by whom (``cause``).
 
     ``requested_at``: when, by the clock of whoever requested it; left out where that is not known.
+    ``announced_together``: whether its tables are announced when the whole update has ended well; left out where each is by itself.
     """
+    if announced_together:
+        more["announced_together"] = True
     if requested_at is not None:
         more["requested_at"] = requested_at.isoformat()
     return {

@@ -39,6 +39,7 @@ def answer(project: PipelineProject, arguments: RunArguments) -> int:
         arguments.attempt,
         arguments.max_attempts,
         requested_at=arguments.requested_at,
+        announced_together=arguments.announced_together,
     )
     result = run_update(project, request)
     while result.again:

@@ -66,13 +66,17 @@ FLOW_RETRIES = 2
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """The caller's request: which datasets, the request's id and time, and which attempt this is."""
+    """The caller's request: which datasets, the request's id and time, and which attempt this is.
+
+    ``announced_together``: whether its tables are announced when the whole update has ended well.
+    """
 
     selection: Selection
     request_id: str | None = None
     attempt: int = 1
     max_attempts: int = 1
     requested_at: datetime | None = None
+    announced_together: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,14 @@ def _run_and_record(
 
 def _run(context: UpdateContext, plan: UpdatePlan, request: UpdateRequest) -> UpdateResult:
     started = time.monotonic()
-    announce(context, plan, request.selection, request.attempt, request.requested_at)
+    announce(
+        context,
+        plan,
+        request.selection,
+        request.attempt,
+        request.requested_at,
+        announced_together=request.announced_together,
+    )
     outcomes = {flow: FlowOutcome(flow, stage.dataset) for stage in plan.refreshes for flow in stage.flows}
     context.pipeline.evaluation.live = True
     if plan.resets:

@@ -29,10 +29,12 @@ def announce(
     selection: Selection,
     attempt: int,
     requested_at: datetime | None = None,
+    *,
+    announced_together: bool = False,
 ) -> None:
     """Write the first records of an update, up to the planned flows."""
     runtime = runtime_version()
-    _record_start(context, selection, attempt, requested_at, runtime)
+    _record_start(context, selection, attempt, requested_at, runtime, announced_together=announced_together)
     context.events.emit(
         "update_progress", "The update holds the lease.", details=update_progress(UpdateState.CREATED)
     )
@@ -63,6 +65,8 @@ def _record_start(
     attempt: int,
     requested_at: datetime | None,
     runtime: Mapping[str, str],
+    *,
+    announced_together: bool,
 ) -> None:
     user, name = user_name(), context.pipeline.project.spec.name
     started = user_action("START", user, update_id=context.update_id)
@@ -74,6 +78,7 @@ def _record_start(
         refresh_flow_selection=list(selection.flows),
         refresh_failed=selection.refresh_failed,
         requested_at=requested_at,
+        announced_together=announced_together,
         reset_checkpoint_selection=list(selection.reset_flows),
         attempt=attempt,
         run_as=user,

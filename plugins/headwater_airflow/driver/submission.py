@@ -83,10 +83,13 @@ def driver_arguments(
     attempt: int,
     max_attempts: int,
     requested_at: datetime | None = None,
+    *,
+    announced_together: bool = False,
 ) -> list[str]:
     """Arguments of the script, without the selection. Nothing secret may be among them: all can see them.
 
     ``requested_at``: the start of the run, which tells its updates from those before it was cleared (decision 0157).
+    ``announced_together``: whether one task announces all tables, when the whole update has ended well.
     """
     made = [] if requested_at is None else ["--requested-at", requested_at.isoformat()]
     return [
@@ -102,6 +105,7 @@ def driver_arguments(
         "--max-attempts",
         str(max_attempts),
         *made,
+        *(["--announced-together"] if announced_together else []),
         *parameter_arguments(project),
         "--json",
     ]

@@ -18,6 +18,7 @@ from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, Verdict, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
+from headwater_airflow.following.unannounced import with_unannounced
 from headwater_airflow.following.update_record import request_updates
 from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.roots import pipeline_project
@@ -70,9 +71,12 @@ class DatasetProgress:
             self._old_failures = frozenset(
                 result.update_id for result in results if result.state == FlowStatus.FAILED
             )
-        return decide(
+        verdict = decide(
             self.dataset, results, outcome, old_updates=self._old_updates, old_failures=self._old_failures
         )
+        if verdict is None:
+            return None
+        return with_unannounced(verdict, self.dataset, self.project.state_folder, self.request)
 
     def _updates_before(self) -> frozenset[str]:
         """Return the ids of the request's updates from before the run was cleared."""

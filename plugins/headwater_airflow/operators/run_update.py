@@ -49,6 +49,7 @@ from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_progress import results_before_newest
 from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
+from headwater_airflow.following.unannounced import with_unannounced
 from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
 from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_conf
@@ -114,12 +115,10 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
                 )
-                before = results_before_newest(project, request, begun) if self.outlets else []
-                if before:
+                if self.outlets:
                     # An attempt before may have written, and was ended before Airflow had its event.
-                    self._announce(context, project, before)
-                else:
-                    silence(self)
+                    before = results_before_newest(project, request, begun)
+                    self._announce(context, project, request, before)
                 return {**report, "spec_hash": project.source_hash()}
             # Under `airflow tasks test` there was no try before, and this one is not counted.
             tries = max(instance.try_number, 1)
@@ -132,7 +131,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
         if self.outlets:
-            self._announce(context, project, request_results(project.state_folder, request))
+            self._announce(context, project, request, request_results(project.state_folder, request))
         for flow in report["flows"]:
             self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)
         return {**report, "spec_hash": project.source_hash()}
@@ -175,15 +174,19 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         refuse_unknown_conf(self, context, {*FORM_FIELDS, *declared})
         return driver_parameters(declared, read_parameters(context["params"], declared))
 
-    def _announce(self, context: Any, project: PipelineProject, results: Sequence[FlowResult]) -> None:
+    def _announce(
+        self, context: Any, project: PipelineProject, request: str, results: Sequence[FlowResult]
+    ) -> None:
         manifest = read_manifest(project.folder / FILE_NAME)
         if manifest is None:
             silence(self)
             return
         spec_hash, said = project.source_hash(), []
         for name in self.announces:
-            verdict = decide(WatchedDataset.of(manifest, name), results, UpdateOutcome.SUCCEEDED)
+            dataset = WatchedDataset.of(manifest, name)
+            verdict = decide(dataset, results, UpdateOutcome.SUCCEEDED)
             assert verdict is not None, "an update that is over has an end for every table"
+            verdict = with_unannounced(verdict, dataset, project.state_folder, request)
             rules = update_quality(project, name, verdict.update_id)
             said.append((verdict, {"rules": rules, "spec_hash": spec_hash}))
         announce(self, context, *said)
@@ -201,7 +204,14 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         target = self._target()
         self.application = submission.application()
         self.application_args = [
-            *submission.driver_arguments(project, request, attempt, attempts, begun),
+            *submission.driver_arguments(
+                project,
+                request,
+                attempt,
+                attempts,
+                begun,
+                announced_together=bool(self.announces) and not self.tables,
+            ),
             *selection.arguments(),
         ]
         if target.in_cluster:
