@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from tests.dags.airflow_home import CHECKOUT
 from tests.dags.pipeline_folder import write_pipeline
 
@@ -30,8 +32,9 @@ def report_of(state, **error):
 
 
 @pytest.fixture
-def run(medallion, driver):
-    """Run an attempt of the task `update`."""
+def run(medallion, driver, monkeypatch):
+    """Run an attempt of the task `update`, which the tasks of all tables follow."""
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {})
 
     def attempt(number=1, retries=2, task_id="update", begun=None, run_id=RUN, **params):
         task = PipelineDag("medallion").get_task(task_id)
@@ -328,6 +331,22 @@ def test_a_table_that_changed_in_a_failed_update_wakes_with_the_next(run, driver
         "medallion.bronze": 4,
         "medallion.silver": 2,
     }
+
+
+@pytest.mark.parametrize("over", ["success", "deferred"])
+def test_update_cleared_alone_wakes_who_waits_for_its_tables(run, driver, monkeypatch, over):
+    """The tasks of its tables are over, and say nothing more; those that were cleared along with it announce theirs themselves."""
+    driver.will(FINE)
+    run()
+    driver.will({"flows": {"bronze": 2, "silver": 0, "gold": 0}, "update": "again"})
+    task = PipelineDag("medallion").get_task("update")
+    states = {RUN: dict.fromkeys(("bronze", "silver", "gold"), over)}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: states)
+    events = defaultdict(lambda: SimpleNamespace(extra={}))
+    instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=2, max_tries=3)
+    task.execute({"ti": instance, "params": {}, "outlet_events": events})
+    woken = {asset.name: events[asset].extra["rows"] for asset in task.outlets}
+    assert woken == ({"medallion.bronze": 2} if over == "success" else {})
 
 
 def test_a_try_that_airflow_does_not_count_is_the_first(run, driver):

@@ -55,6 +55,7 @@ from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_conf
 from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
+from headwater_airflow.operators.unfollowed import announce_unfollowed, unfollowed_tables
 from headwater_airflow.roots import home_folder, pipeline_project
 
 
@@ -129,8 +130,11 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             )
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+        alone = unfollowed_tables(self, instance)
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
-        if self.outlets:
+        if alone:
+            announce_unfollowed(self, context, project, request, alone)
+        elif self.outlets:
             self._announce(context, project, request, request_results(project.state_folder, request))
         for flow in report["flows"]:
             self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)

@@ -106,6 +106,17 @@ def update_outcome(dag_id: str, run_id: str) -> UpdateOutcome:
     return UpdateOutcome.of_task_state(str(getattr(state, "value", state)) if state else None)
 
 
+def tasks_that_are_over(dag_id: str, run_id: str, task_ids: list[str]) -> set[str]:
+    """Those tasks of a run that have ended, however."""
+    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=task_ids, run_ids=[run_id])
+    ended = {"success", "failed", "skipped", "upstream_failed", "removed"}
+    return {
+        task_id
+        for task_id, state in states.get(run_id, {}).items()
+        if state and str(getattr(state, "value", state)) in ended
+    }
+
+
 def _look(progress: DatasetProgress, outcome: UpdateOutcome) -> tuple[Verdict | None, list[str]]:
     return progress.look(outcome), list(progress.news())
 
