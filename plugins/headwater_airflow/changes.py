@@ -11,7 +11,7 @@ add_up()
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -163,7 +163,18 @@ class ChangesOperator(DecoratedOperator, PythonOperator):  # type: ignore[misc]
         return result
 
     def _store(self, result: Any, context: Any) -> None:
-        """Store the result before the position moves: one that Airflow can't store would leave those behind without the range."""
+        """Store the result before the position moves: one that Airflow can't store would leave those behind without the range.
+
+        What Airflow refuses by its type it would refuse after this.
+        """
+        stored = result if self.do_xcom_push else None
+        mapped_over = context["ti"].map_index < 0 and next(self.iter_mapped_dependants(), None) is not None
+        if mapped_over and not _can_be_mapped_over(stored):
+            raise _refused(stored, "Other tasks are mapped over the result: it has to be a list or a dict.")
+        if self.multiple_outputs and stored is not None and not _has_names(stored):
+            raise _refused(
+                stored, "With multiple_outputs, which a return type of dict sets, keys have to be texts."
+            )
         if self.do_xcom_push and result is not None:
             context["ti"].xcom_push(key=BaseXCom.XCOM_RETURN_KEY, value=result)
 
@@ -235,6 +246,19 @@ def position_file(
 
 def _parameters(function: Callable[..., Any]) -> Sequence[str]:
     return list(inspect.signature(function).parameters)
+
+
+def _can_be_mapped_over(result: Any) -> bool:
+    return isinstance(result, Sequence | dict) and not isinstance(result, str | bytes | bytearray)
+
+
+def _has_names(result: Any) -> bool:
+    return isinstance(result, Mapping) and all(isinstance(key, str) for key in result)
+
+
+def _refused(result: Any, why: str) -> AirflowFailException:
+    kind = type(result).__name__
+    return AirflowFailException(f"{why} The function has returned {kind}. Its range comes again.")
 
 
 def _filter_extra(change_filter: ChangeFilter) -> dict[str, str]:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk import task as python_task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.triggers.shared_stream import AdvanceItem, AdvanceOutcome
 from deltalake import DeltaTable, write_deltalake
@@ -107,6 +108,32 @@ def test_a_result_that_airflow_cant_store_moves_nothing(commit):
             run(task, refuse)
     run(task, lambda **given: stored.append(given))
     assert [(given["key"], given["value"]["id"].to_pylist()) for given in stored] == [("return_value", [1])]
+
+
+def test_a_result_of_a_type_that_airflow_refuses_moves_nothing(commit):
+    """Airflow refuses it after it was stored: keys that are no texts, and what nothing can be mapped over."""
+    results = [{1: "one"}, {"one": 1}]
+
+    def by_key(changes) -> dict:
+        return results.pop(0)
+
+    def count(changes):
+        return changes.counts.insert
+
+    def show(one):
+        return one
+
+    task = task_of(by_key)
+    with DAG("report", schedule=None):
+        counted = changes("shop.orders")(count)()
+        python_task(show).expand(one=counted)
+    commit(1)
+    with pytest.raises(AirflowFailException, match="keys have to be texts"):
+        run(task)
+    assert run(task) == {"one": 1}
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match="returned int"):
+            run(counted.operator)
 
 
 def test_the_three_forms_are_of_the_same_range(commit):
