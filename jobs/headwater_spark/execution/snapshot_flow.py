@@ -87,18 +87,21 @@ class _Snapshots:
         """Where the flow stands: what a killed driver had begun is either in the table or has not happened."""
         position = self._versions.read()
         path = self._target.path
-        if position is None and has_transaction(path, self._application, 0):
-            position = self._versions.from_table(path, self._run.identity, self._epoch)
-            if position is None:
+        intended = position.intended if position is not None else None
+        if position is not None and intended and has_transaction(path, self._application, intended[0]):
+            position = self._versions.done(position)
+            self._record(position.number, position.version)
+        position = position or SnapshotPosition()
+        # The file is gone or an older copy: the next snapshot would come under a number that Delta passes over.
+        if has_transaction(path, self._application, position.number + 1):
+            stored = self._versions.from_table(path, self._run.identity, self._epoch)
+            if stored is None:
                 raise CheckpointMismatch(
                     f"It is no longer known which snapshots {self._flow.name!r} has applied.",
                     where=self._versions.path,
                     remedy=f"Refill the table: --full-refresh {self._run.dataset.name}",
                 )
-        position = position or SnapshotPosition()
-        if position.intended is not None and has_transaction(path, self._application, position.intended[0]):
-            position = self._versions.done(position)
-            self._record(position.number, position.version)
+            position = stored
         return position
 
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:

@@ -152,6 +152,24 @@ def test_a_position_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert other.merged == []
 
 
+@pytest.mark.parametrize("dies", ["", "after the commit"])
+def test_a_position_that_is_an_older_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: str):
+    """Under the numbers that followed then, Delta would pass over what comes now: the table's commits say where it stands."""
+    flow_ = Snapshots(tmp_path, monkeypatch, 10)
+    flow_.run()
+    older = flow_.file.read_text()
+    for now, version in (("2", 20), ("3", 30)):
+        flow_.given, flow_.now = [*flow_.given, version], now
+        flow_.run()
+    flow_.file.write_text(older)
+    flow_.given, flow_.merged, flow_.now, flow_.dies = [10, 20, 30, 40], [], "4", dies
+    with pytest.raises(Killed) if dies else nullcontext():
+        flow_.run()
+    flow_.dies = ""
+    flow_.run()
+    assert flow_.merged == [(3, 40)]
+
+
 def test_no_snapshot_is_begun_without_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It is checked before the snapshot is written down, and before it is merged."""
     flow_ = Snapshots(tmp_path, monkeypatch, 10)
