@@ -40,6 +40,7 @@ class FlowState:
     ``table``: where the target lay when ``sink_id`` was written; only a message depends on it.
     ``sink_version``: the target's version after the last run.
     ``has_quarantine``: whether rows that rules kept out had a table of their own after the last run.
+    ``quarantine_version``: its version then, None where there was none.
     ``change_memory``: the version of what AUTO CDC remembers beside the table after the last run, None where that was nothing.
     ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
@@ -63,6 +64,7 @@ class FlowState:
     query_id: str | None = None
     sink_version: int | None = None
     has_quarantine: bool = False
+    quarantine_version: int | None = None
     change_memory: int | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
     plan: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from headwater.checkpoints.conditions import QuarantineGone
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.delta_log.table_history import head_version, kept_out_since, table_exists
+from headwater.delta_log.table_history import head_version, kept_out_since
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
@@ -19,26 +19,30 @@ def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
     """The rows in it were read before, and would be missing for good; the next one to be kept out would make a new table."""
     if start.quarantine is None:
         return
+    recorded = start.state.quarantine_version
     unsaid = None if start.state.has_quarantine else commits_behind_the_state(start)
-    if (not start.state.has_quarantine and unsaid is None) or table_exists(start.quarantine):
+    if not start.state.has_quarantine and unsaid is None:
         return
-    if unsaid is not None and not kept_out_since(*unsaid):
+    now = head_version(start.quarantine)
+    if now >= (recorded or 0) or (unsaid is not None and not kept_out_since(*unsaid)):
         return
 
     def mend() -> str:
         _give_up(start)
-        return (
-            f"the quarantine of {start.dataset!r} is given up: the next row that is kept out begins a new one"
-        )
+        return f"what is missing from the quarantine of {start.dataset!r} is given up"
 
+    lost = "is gone" if now < 0 else f"ends at version {now}, and the last run had left it at {recorded}"
     yield Damage(
         QuarantineGone(
-            f"The quarantine of {start.dataset!r} is gone: rows that its rules kept out, and that were read before, would be missing for good.",
+            f"The quarantine of {start.dataset!r} {lost}: rows that its rules kept out, and that were read before, would be missing for good.",
             where=start.quarantine,
             remedy="Put it back from a backup; or refill it with its table: "
             f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if nobody needs the rows: {start.command('mend')}",
         ),
-        ("the table has no log",),
+        (
+            f"version after the last run: {'not recorded' if recorded is None else recorded}",
+            f"version now: {now if now >= 0 else 'none'}",
+        ),
         (Repair.FULL_REFRESH, Repair.MEND),
         mend,
         unasked=False,
@@ -51,7 +55,7 @@ def _give_up(start: FlowStart) -> None:
     for flow in {start.flow, *start.declared}:
         checkpoint = FlowCheckpoint(start.checkpoint.folder.parent / flow)
         if checkpoint.read_state() is not None:
-            checkpoint.update_state(has_quarantine=False, sink_version=head)
+            checkpoint.update_state(has_quarantine=False, quarantine_version=None, sink_version=head)
 
 
 def quarantine_log_is_damaged(start: FlowStart) -> Iterator[Damage]:

@@ -125,11 +125,12 @@ def _run_query(
 def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, completed: bool) -> None:
     """Save what the checks of the flow's next start compare."""
     folder, table = run.checkpoint.epoch_folder(state.epoch), run.delta_table
-    quarantine = run.context.quarantine_path(run.dataset)
+    kept_out = _version(run.context.quarantine_path(run.dataset))
     run.checkpoint.update_state(
         sink_id=run.destination_id(),
         table=_address(table),
-        has_quarantine=quarantine is not None and table_exists(quarantine),
+        has_quarantine=kept_out is not None,
+        quarantine_version=kept_out,
         change_memory=_remembered(run),
         sink_version=head_version(table) if table is not None else None,
         completed=completed,
@@ -150,7 +151,12 @@ def _remembered(run: FlowRun) -> int | None:
     """The version of what AUTO CDC remembers beside the table; None where that is nothing, or the flow is another one."""
     if run.role is not FlowRole.CHANGES:
         return None
-    version = head_version(run.context.change_memory(run.dataset.name) / REMEMBERED)
+    return _version(run.context.change_memory(run.dataset.name) / REMEMBERED)
+
+
+def _version(table: Place | None) -> int | None:
+    """The version of a table, None where there is none."""
+    version = head_version(table) if table is not None else -1
     return version if version >= 0 else None
 
 

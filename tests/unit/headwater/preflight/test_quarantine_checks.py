@@ -61,6 +61,25 @@ def test_one_repair_gives_it_up_for_all_flows(tmp_path: Path):
     assert [found(start_of(tmp_path, flow)) for flow in FLOWS] == [[], []]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "missed"), [(2, True), (1, False), (0, False), (None, False)]
+)  # an older Headwater recorded no version
+def test_an_older_copy(tmp_path: Path, recorded: int | None, missed: bool):
+    """It lacks rows that were kept out since; each flow of the table misses them until one repair gives them up."""
+    commit(tmp_path / "t")
+    for number in range(2):
+        write_deltalake(str(tmp_path / "t_quarantine"), pa.table({"id": [number]}), mode="append")
+    state = FlowState(has_quarantine=True, quarantine_version=recorded)
+    starts = [start_of(tmp_path, flow, state=state) for flow in FLOWS]
+    assert [found(start) for start in starts] == [["QUARANTINE_GONE"] if missed else []] * 2
+    if missed:
+        (damage,) = quarantine_was_lost(starts[0])
+        assert "ends at version 1" in str(damage.error)
+        assert damage.mend is not None
+        damage.mend()
+        assert [found(start_of(tmp_path, flow)) for flow in FLOWS] == [[], []]
+
+
 def test_a_killed_update_had_one(tmp_path: Path):
     """Its commits say so, before the flow's state does; given up, it is not missed again."""
     commit(tmp_path / "t", quarantined=0)
