@@ -10,6 +10,9 @@ from typing import Any
 
 from headwater.errors import UsageError
 from headwater.runtime.secret_values import declared_secret
+from headwater.storage.object_path import ObjectPath
+from headwater.storage.place import S3_SPELLINGS, Place, place_of, without_login
+from headwater_spark.facade.noted_reads import note_rows
 
 
 @dataclass(frozen=True)
@@ -62,25 +65,49 @@ class Secrets(_OnlyNamed):
 
 
 class FileSystem(_OnlyNamed):
-    """The read side of ``dbutils.fs``, on local paths."""
+    """The read side of ``dbutils.fs``, on local paths and ``s3://``."""
 
     _call = "dbutils.fs"
 
     def ls(self, path: str) -> list[FileInfo]:
         """The entries of a folder, or a file itself; raises FileNotFoundError where there is neither."""
-        place = _local(path)
+        place = _place(path)
+        if isinstance(place, ObjectPath):
+            return _stored(place)
         entries = [place] if place.is_file() else sorted(place.iterdir())
         return [info for entry in entries if (info := _info(entry)) is not None]
 
     def head(self, path: str, max_bytes: int = 65536) -> str:
         """The first bytes of a file as text."""
-        with _local(path).open("rb") as content:
+        place = _place(path)
+        if isinstance(place, ObjectPath):
+            return place.read_bytes()[:max_bytes].decode("utf-8", "replace")
+        with place.open("rb") as content:
             return content.read(max_bytes).decode("utf-8", "replace")
 
 
-def _local(path: str) -> Path:
+def _place(path: str) -> Place:
+    scheme, separator, _ = path.partition("://")
+    if separator and scheme.lower() in S3_SPELLINGS:
+        if scheme != "s3":
+            raise UsageError(
+                f"{without_login(path)} is another spelling.", remedy="Write s3://bucket/folder."
+            )
+        note_rows()  # whether it would be the same now can't be told from the manifest
+        return place_of(path)
     plain = path.removeprefix("file:").removeprefix("dbfs:")
     return Path("/" + plain.lstrip("/")) if plain.startswith("//") else Path(plain)
+
+
+def _stored(place: ObjectPath) -> list[FileInfo]:
+    """As ``ls``, on a store: one listing for a folder."""
+    files, folders = place.listed(), place.children()[1]
+    if not files and not folders:
+        state = place.stat()  # an object, or nothing
+        return [FileInfo(str(place), place.name, state.st_size, state.st_mtime_ns // 1_000_000)]
+    there = [FileInfo(f"{place / name}/", f"{name}/", 0) for name in folders]
+    there += [FileInfo(str(place / n), n, file.size, int(file.modified * 1000)) for n, file in files.items()]
+    return sorted(there, key=lambda info: info.name)
 
 
 def _info(path: Path) -> FileInfo | None:

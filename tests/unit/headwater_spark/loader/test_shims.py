@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.object_stores import store_server
 
 from headwater.errors import UsageError
+from headwater_spark.facade.noted_reads import noting_reads
 from headwater_spark.loader.shims import DbUtils, FileSystem
 
 
@@ -49,6 +51,29 @@ def test_listing_a_folder(dbutils: DbUtils, tmp_path: Path):
     assert dbutils.fs.head(f"dbfs:{tmp_path}/file.txt") == "hello"
     with pytest.raises(FileNotFoundError):
         dbutils.fs.ls(str(tmp_path / "nothing"))
+
+
+def test_listing_a_prefix(dbutils: DbUtils, tmp_path: Path):
+    """What a folder gives, a prefix of a store does; and the update knows that it can't tell whether that has changed."""
+    with store_server(light=True) as server:
+        server.make_bucket("lake")
+        root = server.place("lake", "a b/50% é")
+        (root / "file #1.txt").write_text("hello")
+        (root / "v=1" / "x.json").write_text("{}")
+        with noting_reads(tmp_path) as reads:
+            listed = {entry.name: entry for entry in dbutils.fs.ls("s3://lake/a b/50% é/")}
+            assert reads.rows
+        assert list(listed) == ["file #1.txt", "v=1/"]
+        assert (listed["v=1/"].isDir(), listed["file #1.txt"].isDir()) == (True, False)
+        assert listed["v=1/"].path == "s3://lake/a b/50% é/v=1/"
+        assert (listed["file #1.txt"].size, listed["file #1.txt"].modificationTime > 1e12) == (5, True)
+        assert dbutils.fs.ls("s3://lake/a b/50% é/file #1.txt") == [listed["file #1.txt"]]
+        assert dbutils.fs.head("s3://lake/a b/50% é/file #1.txt", 4) == "hell"
+        for lost in ("s3://lake/nothing", "s3://lake/a"):
+            with pytest.raises(FileNotFoundError):
+                dbutils.fs.ls(lost)
+        with pytest.raises(UsageError, match="another spelling"):
+            dbutils.fs.ls("s3a://lake/a b")
 
 
 def test_widgets(dbutils: DbUtils):
