@@ -7,6 +7,7 @@ from functools import cached_property
 
 from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.table_history import FlowCommit, flow_commits
@@ -73,7 +74,7 @@ class FlowCase:
             start = self.start
         except (FlowStateDamaged, StorageNotReadable) as error:
             return [Damage(error)]
-        if self.flow.once:
+        if self.flow.once or start.role is FlowRole.SNAPSHOTS:
             return examine(start, CHECKS_OF_ONCE_FLOWS)
         return examine(start, CHECKS if self.flow.streaming else CHECKS_OF_VIEWS)
 

@@ -93,13 +93,14 @@ CHECKS: tuple[Check, ...] = (
     messages_are_gone,
     checksums_are_left,
 )
-# A flow that runs once has no checkpoint of Spark's.
+# A flow that runs once, or takes snapshots, has no checkpoint of Spark's.
 CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     table_log_has_a_hole,
     commit_is_damaged,
     role_was_changed,
     table_was_dropped,
     table_was_recreated,
+    table_was_rolled_back,
     files_are_gone,
     batches_are_forgotten,
 )

@@ -18,6 +18,7 @@ from headwater.checkpoints.conditions import (
     TableRolledBack,
     TransactionsExpire,
 )
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.offsets import query_id
 from headwater.delta_log.commits import checksums_of, commit_versions
 from headwater.delta_log.damaged_commits import damaged_checkpoint, damaged_commit
@@ -193,7 +194,9 @@ def table_was_rolled_back(start: FlowStart) -> Iterator[Damage]:
                 remedy=f"Put back the newer copy, or {last_remedy(start)}",
             ),
             (f"version after the last run: {recorded}", f"version now: {now}"),
-            (Repair.REWIND, Repair.FULL_REFRESH),
+            (Repair.FULL_REFRESH,)
+            if start.role in (FlowRole.ONCE, FlowRole.SNAPSHOTS)
+            else (Repair.REWIND, Repair.FULL_REFRESH),
         )
 
 

@@ -22,7 +22,10 @@ def run_once(run: FlowRun) -> None:
     with run.settings():
         _write(run, state.epoch)
     run.context.check_lease()
-    run.checkpoint.update_state(sink_id=run.destination_id(), completed=True, definition_hash=definition)
+    left = head_version(run.delta_table) if run.delta_table is not None else None
+    run.checkpoint.update_state(
+        sink_id=run.destination_id(), sink_version=left, completed=True, definition_hash=definition
+    )
     run.outcome.status = FlowStatus.COMPLETED
 
 

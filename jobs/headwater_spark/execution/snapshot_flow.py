@@ -46,13 +46,14 @@ def run_snapshots(run: FlowRun) -> None:
         with run.settings():
             applied = _Snapshots(run, state).apply_all()
     stopped = context.stop_requested.is_set()
+    run.outcome.version = head_version(table)
     run.checkpoint.update_state(
+        sink_version=run.outcome.version,
         completed=not stopped and (applied or not run.flow.once),
         definition_hash=definition,
         input_versions=now or {},
         role=run.role,
     )
-    run.outcome.version = head_version(table)
     run.outcome.status = FlowStatus.STOPPED if stopped else FlowStatus.COMPLETED
 
 

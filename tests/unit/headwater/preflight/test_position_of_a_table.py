@@ -11,9 +11,10 @@ import pytest
 from tests.unit.headwater.preflight.started import started
 from tests.unit.headwater_spark.written_table import commit
 
+from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.offsets import query_id
-from headwater.preflight.checks import mended
-from headwater.preflight.damage import Damage
+from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, mended
+from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import (
     checkpoint_was_lost,
@@ -50,6 +51,18 @@ def test_an_older_copy_of_the_table(tmp_path: Path, left: int | None, now: int, 
     state = {"sink_version": left, "sink_id": sink_id}
     start = started(tmp_path, table=table_of(tmp_path, now), state=state)
     assert bool(list(table_was_rolled_back(start))) is back
+
+
+@pytest.mark.parametrize(
+    ("role", "rewinds"), [(FlowRole.STREAM, True), (FlowRole.SNAPSHOTS, False), (FlowRole.ONCE, False)]
+)
+def test_an_older_copy_is_missed_by_flows_of_every_kind(tmp_path: Path, role: FlowRole, rewinds: bool):
+    """What ran once, or took a snapshot, does not do so again; only a stream can be taken back to where the copy stands."""
+    start = started(tmp_path, table=table_of(tmp_path, 2), state={"sink_version": 3}, role=role)
+    (damage,) = table_was_rolled_back(start)
+    assert (Repair.REWIND in damage.repairs) is rewinds
+    assert Repair.FULL_REFRESH in damage.repairs
+    assert all(table_was_rolled_back in checks for checks in (CHECKS, CHECKS_OF_ONCE_FLOWS))
 
 
 @pytest.mark.parametrize(

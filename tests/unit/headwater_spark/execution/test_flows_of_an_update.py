@@ -93,7 +93,7 @@ def test_a_flow_whose_driver_died_before_it_could_say_so(monkeypatch, tmp_path: 
     written, outcome, context = once(monkeypatch, tmp_path)
     assert (written, outcome.status) == ([], FlowStatus.COMPLETED)
     state = context.checkpoint("orders", "orders").read_state()
-    assert (state.epoch, state.completed, state.sink_id) == (4, True, ID)
+    assert (state.epoch, state.completed, state.sink_id, state.sink_version) == (4, True, ID, 0)
 
 
 def test_a_sink_that_takes_rows_once(monkeypatch, tmp_path: Path):

@@ -96,8 +96,12 @@ class Snapshots:
 def test_each_once_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Numbers count on, and versions are the user's; a run without another snapshot merges nothing, nor asks where no source moved."""
     flow_ = Snapshots(tmp_path, monkeypatch, 10, 20)
-    assert flow_.run().outcome.status is FlowStatus.COMPLETED
+    run = flow_.run()
+    state = run.checkpoint.read_state()
+    assert state is not None
+    assert run.outcome.status is FlowStatus.COMPLETED
     assert flow_.merged == [(0, 10), (1, 20)]
+    assert state.sink_version == run.outcome.version == 2  # an older copy of the table would be missed
     flow_.given.append(30)
     flow_.run()
     assert len(flow_.merged) == 2  # its sources are what they were
