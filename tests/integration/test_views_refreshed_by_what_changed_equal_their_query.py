@@ -278,7 +278,7 @@ def _expected(name: str, kinds: dict[str, str]) -> set[str]:
     moved = {table: kind for table, kind in kinds.items() if table in reads}
     if not moved:
         return {"NO_OP"}
-    if view.changed == FULL or ANEW in moved.values() or (name == "in_subquery" and "store" in moved):
+    if view.changed == FULL or ANEW in moved.values():
         return {FULL}
     if set(moved.values()) == {SAME}:
         return {"NO_OP"}

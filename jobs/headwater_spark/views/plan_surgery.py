@@ -42,6 +42,18 @@ from headwater_spark.views.recipes import (
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
+# The first brings joins into an order in which each has a condition, the second hands down what is of one side alone.
+_JOINING = ("ReorderJoin", "PushPredicateThroughJoin")
+# What subqueries compare with the query around them, and what makes joins of them.
+_PULLING_UP = ("PullupCorrelatedPredicates",)
+_WITHOUT_SUBQUERIES = (
+    "RewriteCorrelatedScalarSubquery",
+    "RewritePredicateSubquery",
+    "PushPredicateThroughJoin",
+)
+# How plans print subqueries, and joins that changed rows can't be followed through.
+_SUBQUERIES = ("scalar-subquery#", "exists#", "list#")
+_NOT_FOLLOWED = ("ExistenceJoin", "DomainJoin", "LeftSingle")
 _PARTITIONS = "spark.sql.shuffle.partitions"
 # In the names of types, functions and fields' metadata that have to do with it.
 _COLLATION = "collat"
@@ -108,7 +120,9 @@ class ViewPlan:
         self._jvm = jvm
         analysed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
         # What a WITH clause names is put where it is read, so that each read is a leaf of its own.
-        self._plan = self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
+        self._plan = self._in_joins(
+            self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
+        )
         text = str(self._plan.toJSON())
         self._nodes = list(_in_order(self._plan))
         root = read_plan(text, self._projections())
@@ -195,6 +209,23 @@ class ViewPlan:
             for column in items(node.output())
             if _COLLATION in str(column.dataType().simpleString()).lower()
         }
+
+    def _in_joins(self, plan: Any) -> Any:
+        """A plan whose joins have the conditions of a WHERE clause above them, and with joins for subqueries, where there can be.
+
+        Changed rows find their partners by the conditions of joins. The rules are those by which Spark plans the query itself.
+        """
+        text = str(plan.treeString(True, False, 1 << 30, False, False))
+        if not any(word in text for word in _SUBQUERIES) or "LateralJoin" in text:
+            return self._ruled(plan, _JOINING)
+        made = self._ruled(plan, (*_PULLING_UP, *_JOINING, *_WITHOUT_SUBQUERIES))
+        text = str(made.treeString(True, False, 1 << 30, False, False))
+        return self._ruled(plan, _JOINING) if any(word in text for word in _NOT_FOLLOWED) else made
+
+    def _ruled(self, plan: Any, rules: Sequence[str]) -> Any:
+        for rule in rules:
+            plan = self._module(f"{_CATALYST}.optimizer.{rule}").apply(plan)
+        return plan
 
     # -- building ------------------------------------------------------------------------------------------------
 

@@ -387,14 +387,14 @@ def _expanded(node: Node, wanted: frozenset[int], wished: frozenset[int], follow
     rows = node.projections
     if not rows or any(one.has_subquery for row in rows for one in row):
         raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
-    taken = frozenset(
-        number
+    made = {
+        number: frozenset(n for row in rows for n in row[place].references)
         for place, number in enumerate(node.output)
-        if all(row[place].kind == "AttributeReference" and row[place].id == number for row in rows)
-    )
-    needed = frozenset(number for row in rows for one in row for number in one.references)
-    made = needed if wanted - taken else frozenset[int]()
-    below = follow(node.children[0], (wanted & taken) | made, wished | needed)
-    if needed <= below.known:
-        return Answer(Over(node.number, (below.recipe,)), frozenset(node.output))
-    return Answer(below.recipe, below.known & taken)
+    }
+    needed = frozenset[int]().union(*made.values())
+    wants = frozenset(n for number in wanted for n in made.get(number, ()))
+    below = follow(node.children[0], wants, wished | needed)
+    missing = needed - below.known  # it makes other columns than those that are wanted
+    child = Padded(tuple(sorted(needed)), missing, below.recipe) if missing else below.recipe
+    known = frozenset(number for number in made if made[number] <= below.known)
+    return Answer(Over(node.number, (child,)), known)

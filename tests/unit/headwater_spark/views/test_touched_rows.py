@@ -25,6 +25,12 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     "rolled up": (
         p.group(p.expand(SALES, 30, 2, 1, 3), (1, 30), p.named(p.column(1), 31), p.named(p.column(30), 32), COUNTED), (31, 32),
     ),
+    "rolled up groups": (
+        p.group(
+            p.expand(p.group(SALES, (1,), p.named(p.column(1), 51), COUNTED), 30, 51, 90), (30,),
+            p.named(p.column(30), 32), p.named(p.aggregate("Sum", 90), 91),
+        ), (32,),
+    ),
     "lateral": (p.lateral(SALES, 3, 30), (1, 30)),
     "groups of a lateral": (p.group(p.lateral(SALES, 2, 30), (30,), p.named(p.column(30), 31), COUNTED), (31,)),
     "joined with a lateral": (p.join(RETURNS, p.lateral(SALES, 2, 30), "LeftOuter", p.equal(21, 30)), (21, 1)),
