@@ -92,6 +92,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
     "window over groups": ("select store_id, day, q, sum(q) over (partition by store_id order by day) r from (select store_id, day, sum(qty) q from sales group by store_id, day)", True),
     "window without a partition": ("select sale_id, row_number() over (order by ts, sale_id) n from sales", False),
     "window by an expression": ("select sale_id, ts, row_number() over (partition by cust_id % 3 order by ts, sale_id) n from sales", False),
+    "window by a month in the result": ("select date_trunc('month', ts) m, year(day) y, sale_id, row_number() over (partition by date_trunc('month', ts), year(day) order by ts, sale_id) n, sum(qty) over (partition by year(day)) q from sales", True),
     "qualified": ("select * from (select s.*, row_number() over (partition by cust_id, prod_id order by ts desc, sale_id) rn from (select sale_id, cust_id, prod_id, ts, qty from sales) s) where rn = 1 and qty > 1", True),
     "groups over a window": ("select cust_id, count(*) n from (select cust_id, row_number() over (partition by cust_id order by ts, sale_id) rn from sales) where rn <= 3 group by cust_id", True),
     "distinct and counted": ("select day, count(distinct cust_id, prod_id) n, count(distinct store_id) m from sales group by day", True),

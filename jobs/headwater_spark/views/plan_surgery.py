@@ -51,6 +51,7 @@ _WITHOUT_SUBQUERIES = (
     "RewritePredicateSubquery",
     "PushPredicateThroughJoin",
 )
+_MOST_NESTED = 4
 # How plans print subqueries, and joins that changed rows can't be followed through.
 _SUBQUERIES = ("scalar-subquery#", "exists#", "list#")
 _NOT_FOLLOWED = ("ExistenceJoin", "DomainJoin", "LeftSingle")
@@ -134,7 +135,7 @@ class ViewPlan:
     @cached_property
     def text(self) -> str:
         """The plan as Spark prints it, with nothing left out."""
-        return str(self._plan.treeString(True, False, 1 << 30, False, False))
+        return _printed(self._plan)
 
     @property
     def all_leaves(self) -> list[Any]:
@@ -215,12 +216,19 @@ class ViewPlan:
 
         Changed rows find their partners by the conditions of joins. The rules are those by which Spark plans the query itself.
         """
-        text = str(plan.treeString(True, False, 1 << 30, False, False))
-        if not any(word in text for word in _SUBQUERIES) or "LateralJoin" in text:
-            return self._ruled(plan, _JOINING)
-        made = self._ruled(plan, (*_PULLING_UP, *_JOINING, *_WITHOUT_SUBQUERIES))
-        text = str(made.treeString(True, False, 1 << 30, False, False))
-        return self._ruled(plan, _JOINING) if any(word in text for word in _NOT_FOLLOWED) else made
+        joined, text = self._ruled(plan, _JOINING), _printed(plan)
+        if "LateralJoin" in text:
+            return joined
+        made, before = plan, ""
+        # What was inside of a subquery is a part of the plan then, with subqueries of its own.
+        for _ in range(_MOST_NESTED):
+            if text == before or not any(word in text for word in _SUBQUERIES):
+                break
+            made, before = self._ruled(made, (*_PULLING_UP, *_JOINING, *_WITHOUT_SUBQUERIES)), text
+            text = _printed(made)
+        if made is plan or any(word in text for word in _NOT_FOLLOWED):
+            return joined
+        return made
 
     def _ruled(self, plan: Any, rules: Sequence[str]) -> Any:
         for rule in rules:
@@ -328,6 +336,10 @@ class ViewPlan:
 
     def _seq(self, values: list[Any]) -> Any:
         return java_class(self._jvm, PYTHON_UTILS).toSeq(values)
+
+
+def _printed(plan: Any) -> str:
+    return str(plan.treeString(True, False, 1 << 30, False, False))
 
 
 def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:

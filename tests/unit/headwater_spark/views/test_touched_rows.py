@@ -31,6 +31,9 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
             p.named(p.column(30), 32), p.named(p.aggregate("Sum", 90), 91),
         ), (32,),
     ),
+    "window by what is made": (
+        p.project(p.window(p.project(SALES, p.named(p.column(2), 51), p.named(p.column(2), 52)), 51, 90), p.column(52), p.column(90)), (52,),
+    ),
     "lateral": (p.lateral(SALES, 3, 30), (1, 30)),
     "groups of a lateral": (p.group(p.lateral(SALES, 2, 30), (30,), p.named(p.column(30), 31), COUNTED), (31,)),
     "joined with a lateral": (p.join(RETURNS, p.lateral(SALES, 2, 30), "LeftOuter", p.equal(21, 30)), (21, 1)),
