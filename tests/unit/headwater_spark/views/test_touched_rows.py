@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.headwater_spark.views import plans as p
 
+from headwater_spark.views.inexact_columns import COLLATED
 from headwater_spark.views.plan_description import Expr, Node
 from headwater_spark.views.recipes import Joined, Leaf, Rows, rows_read
 from headwater_spark.views.touched_rows import NotTraceable, Tracing
@@ -45,6 +46,9 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     ),
     "two joins": (
         p.join(p.join(SALES, STORES, "Inner", p.equal(2, 11)), RETURNS, "Inner", p.equal(1, 21)), (1, 12),
+    ),
+    "equal to what another is equal to": (
+        p.join(p.join(STORES, SALES, "Inner", p.equal(11, 2)), p.leaf(21, 22), "Inner", p.both(p.equal(2, 21), p.equal(3, 22))), (11,),
     ),
     "left outer": (p.join(SALES, STORES, "LeftOuter", p.equal(2, 11)), (1, 2)),
     "right outer": (p.join(STORES, SALES, "RightOuter", p.equal(11, 2)), (1, 2)),
@@ -187,9 +191,19 @@ def test_the_other_side_is_not_read_for_what_is_equal(how: str, leaf: int, wante
     assert rows_read(answer.recipe) == read
 
 
+@pytest.mark.parametrize(("how", "read"), [("Inner", 0), ("LeftOuter", 1)])
+def test_what_is_equal_inside_of_the_other_side_counts(how: str, read: int):
+    """A column of a third table that is equal to the one that is compared, in all rows of that side."""
+    inside = p.join(p.where(STORES, p.above(12, 0)), SALES, how, p.equal(11, 2))
+    root = p.numbered(p.join(inside, RETURNS, "Inner", p.equal(2, 21)))
+    number = root.leaves[2].number
+    answer = Tracing(frozenset({number})).touched(root, number, frozenset({11}), frozenset())
+    assert rows_read(answer.recipe) == read
+
+
 def test_equal_texts_and_floats_may_differ():
     """A collation calls different texts equal, and zero equals minus zero: their rows are looked for on the other side."""
-    for kind in ("string", "double"):
+    for kind in (COLLATED, "double"):
         one, other = (
             Expr("AttributeReference", {"exprId": {"id": n}, "name": "c", "dataType": kind}) for n in (2, 11)
         )
