@@ -54,17 +54,20 @@ class Limits:
         max_changed_share: of a source's bytes; where more changed, the view is recomputed whole.
         max_changed_sources: more changed sources than this, and it is recomputed whole.
         max_keys: more distinct values of a column than this are not named one by one.
+        max_changed_reads: where a query reads what changed more often, finding the affected part costs more than the query.
     """
 
     enabled: bool = True
     max_changed_share: float = 0.25
     max_changed_sources: int = 3
     max_keys: int = 2000
+    max_changed_reads: int = 12
 
 
 _SPELLED = {
     "enabled": "enabled", "max_changed_share": "maxChangedShare",
     "max_changed_sources": "maxChangedSources", "max_keys": "maxKeys",
+    "max_changed_reads": "maxChangedReads",
 }  # fmt: skip
 
 

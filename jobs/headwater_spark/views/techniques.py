@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 
 from headwater.delta_log.file_bounds import Sought, table_files
-from headwater.incremental.costs import Effort, Limits
+from headwater.incremental.costs import PREFIX, Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.storage.place import Place
@@ -129,6 +129,13 @@ class Techniques:
                 return Technique.APPEND_ONLY
             if not judged and self._merging(only):
                 return Technique.GROUP_AGGREGATE
+        if len(self._changed) > self._limits.max_changed_reads:
+            return Issue(
+                IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
+                f"the query reads what changed {len(self._changed)} times, "
+                f"more than {PREFIX}maxChangedReads={self._limits.max_changed_reads}",
+                "EXCESSIVE_OPERATOR_NESTING",
+            )
         return anchor(self._plan.root) if self._keys.possible() else not_traceable(self._plan.root)
 
     @property

@@ -162,3 +162,16 @@ def test_too_many_keys(monkeypatch: pytest.MonkeyPatch):
     issue = one._affected(Technique.GENERIC_AGGREGATE)
     assert isinstance(issue, Issue)
     assert issue.sub_type == "CHANGESET_SIZE_THRESHOLD_EXCEEDED"
+
+
+def test_a_query_that_reads_what_changed_too_often():
+    """The plan that finds the affected part grows with each read; the limit is in the reason, and up to it the part is looked for."""
+    root = COUNTS
+    for number in range(100, 124, 2):
+        root = p.join(root, p.leaf(number, number + 1), "Inner", p.equal(1, number))
+    rejected = techniques(root, *(CHANGED,) * 13, types=("bigint",) * 26).choose(judged=False)
+    assert isinstance(rejected, Issue)
+    assert rejected.sub_type == "EXCESSIVE_OPERATOR_NESTING"
+    assert "13 times, more than headwater.incremental.maxChangedReads=12" in rejected.reason
+    unchanged = (ChangeKind.UNCHANGED,) + (CHANGED,) * 12
+    assert techniques(root, *unchanged, types=("bigint",) * 26).choose(judged=False) is Technique.ROW_BASED
