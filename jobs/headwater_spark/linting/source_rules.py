@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from headwater.definitions.finding import Finding, finding
 from headwater.definitions.source import SourceKind
 from headwater.definitions.source_location import SourceLocation
+from headwater.delta_log.versions import read_commit
+from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.storage.delta_tables import delta_table
-from headwater.storage.place import located
+from headwater.storage.place import Place, located
 from headwater_spark.linting.flow_case import FlowCase, StreamLeaf
 
 _TOLERANT = ("skipchangecommits", "readchangefeed", "ignorechanges", "ignoredeletes")
 _CHANGES = {"MERGE", "UPDATE", "DELETE"}
+_REPLACES = {"TRUNCATE", "RESTORE"}
+_CORRECTED = (
+    'Read it with .option("skipChangeCommits", "true") to take appended rows only, or follow its changes with '
+    '.option("readChangeFeed", "true").'
+)
+# Passing over the commits would pass over every delivery.
+_WHOLE = (
+    "Read it as a whole, spark.read.table(...) in a @dp.materialized_view, or have a table follow its states: "
+    'dp.create_auto_cdc_from_snapshot_flow. Its change feed can be read, too: .option("readChangeFeed", "true").'
+)
 _LIMITS = {
     "kafka": ("maxoffsetspertrigger",),
     "kinesis": ("maxrecordspertrigger",),
@@ -118,15 +131,30 @@ def _changed_before(case: FlowCase, source: SourceEntry) -> Iterator[Finding]:
     except (TableNotFoundError, OSError):
         return
     changes = sorted({str(commit.get("operation")) for commit in history} & _CHANGES)
-    if changes:
+    overwritten = any(_overwrites(path, commit) for commit in history)
+    if changes or overwritten:
+        named = ", ".join([*changes, "overwrites"] if overwritten else changes)
         yield case.find(
             "HW202",
-            f"It reads the table {path.name!r} as a stream, and that table gets updates ({', '.join(changes)} in its log): "
+            f"It reads the table {path.name!r} as a stream, and that table gets updates ({named} in its log): "
             "the stream fails at the next one.",
-            'Read it with .option("skipChangeCommits", "true") to take appended rows only, or follow its changes with '
-            '.option("readChangeFeed", "true").',
+            _WHOLE if overwritten else _CORRECTED,
             ("table", "load", "read_stream"),
         )
+
+
+def _overwrites(table: Place, commit: Mapping[str, Any]) -> bool:
+    """Whether a commit put other rows in the place of those that were there: the first write of a table, or compaction, does not."""
+    parameters = commit.get("operationParameters") or {}
+    modes = {str(parameters.get(name)).lower() for name in ("mode", "outputMode")}
+    operation = str(commit.get("operation"))
+    if not (modes & {"overwrite", "complete"} or operation in _REPLACES or "REPLACE TABLE" in operation):
+        return False
+    try:
+        read = read_commit(table, int(commit["version"]))
+    except SourceUnreachable:  # damage is for the update's own checks
+        return False
+    return read is not None and read.removes_data
 
 
 def _kind(leaf: StreamLeaf) -> str | None:
