@@ -26,7 +26,7 @@ from headwater_spark.loader.source_text import SourceText, read_sources
 from headwater_spark.loader.sql_declarations import declare_source
 from headwater_spark.messages.exception_text import Cause
 from headwater_spark.messages.known_exceptions import hint_for
-from headwater_spark.messages.source_errors import describe, user_location
+from headwater_spark.messages.source_errors import describe, name_meant, user_location
 
 
 @dataclass(frozen=True)
@@ -104,5 +104,7 @@ def _run(
         raise SourceFileFailed(
             describe(error),
             where=where,
-            remedy=hint_for([Cause(type(error).__name__, str(error))]) or "Correct the source and run again.",
+            remedy=hint_for([Cause(type(error).__name__, str(error))])
+            or name_meant(error)
+            or "Correct the source and run again.",
         ) from error

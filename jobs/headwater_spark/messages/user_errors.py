@@ -11,7 +11,7 @@ from headwater.definitions.flow import Flow
 from headwater.errors import HeadwaterError, QueryFailed, SourceFileFailed, UpdateFailed
 from headwater_spark.messages.exception_text import Cause
 from headwater_spark.messages.known_exceptions import hint_for
-from headwater_spark.messages.source_errors import describe, user_location
+from headwater_spark.messages.source_errors import describe, name_meant, user_location
 
 
 @contextmanager
@@ -38,5 +38,7 @@ def user_errors(flow: Flow, labels: Collection[str], *, live: bool) -> Iterator[
         raise SourceFileFailed(
             f"The function of {flow.name!r} raised {describe(error)}",
             where=where,
-            remedy=hint_for([Cause(type(error).__name__, str(error))]) or "Correct it and run again.",
+            remedy=hint_for([Cause(type(error).__name__, str(error))])
+            or name_meant(error)
+            or "Correct it and run again.",
         ) from error
