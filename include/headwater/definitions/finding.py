@@ -49,6 +49,7 @@ LINT_RULES = {
         LintRule("HW401", Severity.WARNING, "A key that differs from run to run"),
         LintRule("HW402", Severity.ERROR, "Two columns with one name"),
         LintRule("HW403", Severity.WARNING, "A variable that has changed since the definition"),
+        LintRule("HW404", Severity.WARNING, "A transaction id that stays when batches begin anew"),
         LintRule("HW501", Severity.INFO, "A first load without a limit"),
         LintRule("HW601", Severity.INFO, "A setting without effect here"),
         LintRule("HW602", Severity.INFO, "Rules of a view that a batch reads are not counted"),

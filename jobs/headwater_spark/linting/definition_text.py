@@ -73,9 +73,36 @@ class SourceFile:
         calls = [call for call in self._calls_of(("set",)) if call.args]
         return [c.lineno for c in calls if isinstance(c.args[0], ast.Constant) and c.args[0].value == key]
 
+    def fixed_options(self, line: int, key: str) -> list[int]:
+        """The lines inside the function that begins at ``line`` where a writer's option ``key`` is a text that never changes."""
+        calls = self._calls_of(("option", "options"))
+        values = [value for call in calls for name, value in _options(call) if name.lower() == key.lower()]
+        lines = [value.lineno for value in values if self._is_fixed(value)]
+        return sorted({fixed for fixed in lines if fixed in self.span(line)})
+
+    def _is_fixed(self, value: ast.expr) -> bool:
+        if not isinstance(value, ast.Name):
+            return isinstance(value, ast.Constant)
+        given = [
+            node.value
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+        ]
+        return bool(given) and all(isinstance(one, ast.Constant) for one in given)
+
     def _calls_of(self, names: Collection[str]) -> list[ast.Call]:
         calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
         return [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in names]
+
+
+def _options(call: ast.Call) -> list[tuple[str, ast.expr]]:
+    """The options that a call names as texts, with the expressions of their values."""
+    named = [(word.arg, word.value) for word in call.keywords if word.arg is not None]
+    match call.args:
+        case [ast.Constant(value=str(key)), value]:
+            return [(key, value), *named]
+    return named
 
 
 def _first_line(node: ast.FunctionDef) -> int:

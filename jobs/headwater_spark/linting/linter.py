@@ -24,6 +24,7 @@ from headwater_spark.linting.setting_rules import (
     settings_of_lakeflow,
     uncounted_rules,
 )
+from headwater_spark.linting.sink_rules import fixed_transaction_ids
 from headwater_spark.linting.source_rules import (
     first_loads,
     forgotten_caches,
@@ -93,6 +94,7 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
     yield from unreadable_tables(pipeline)
+    yield from fixed_transaction_ids(pipeline, files)
     by_flow: dict[str, list[Finding]] = {}
     # The implicit views of a history are declared, and no part of the graph where nothing reads them.
     known = {entry.name for entry in pipeline.manifest.flows}

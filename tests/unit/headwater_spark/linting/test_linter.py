@@ -29,7 +29,7 @@ def test_implicit_views_that_nothing_reads_are_passed_over(monkeypatch: pytest.M
         monkeypatch.setattr(linter, name, lambda _: ())
     flows = [SimpleNamespace(name=name, target=name) for name in ("history", "history_current", "unresolved")]
     pipeline: Any = SimpleNamespace(
-        registry=SimpleNamespace(flows=lambda: flows),
+        registry=SimpleNamespace(flows=lambda: flows, datasets=lambda: ()),
         manifest=SimpleNamespace(
             flows=(FlowEntry(name="history", target="history", streaming=True),), tables=()
         ),
