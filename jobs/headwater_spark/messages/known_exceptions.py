@@ -108,6 +108,9 @@ _HINTS = (
     (re.compile(r"Some data may have been lost|KAFKA_DATA_LOSS"),
      "The topic was recreated or its records have expired. Refill the table with --full-refresh, or take the loss with "
      '.option("failOnDataLoss", "false").'),
+    (re.compile(r"\b(?:DELTA_PATH_EXISTS|DELTA_TABLE_ALREADY_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS)\b"),
+     'A write without a mode makes a table and is an error where there is one: the first batch succeeds, the second one does not. Add '
+     '.mode("append") to the write.'),
     (re.compile(r"DELTA_METADATA_MISMATCH|DELTA_FAILED_TO_MERGE_FIELDS"),
      "The query's columns no longer fit the table. Cast them in the query, or refill the table with --full-refresh."),
     (re.compile(r"CHANGE_TABLE_FEED_DISABLED|MISSING_CHANGE_DATA|[Cc]hange data (?:feed )?(?:was|is) not"),

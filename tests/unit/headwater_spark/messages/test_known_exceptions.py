@@ -216,3 +216,18 @@ def test_another_folder_than_before():
 def test_names_that_are_not_there(said: str, what: str) -> None:
     """A setting or a table that a definition names and nobody gives: what to do says where it would be looked for."""
     assert what in (hint_for(causes_of([said])) or "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AnalysisException: [DELTA_PATH_EXISTS] Cannot write to already existent path file:/lake/first without setting OVERWRITE = 'true'.",
+        "DeltaAnalysisException: [DELTA_TABLE_ALREADY_EXISTS] Table `lake`.`first` already exists.",
+        "AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create table or view `lake`.`first` because it already exists.",
+    ],
+)
+def test_a_batch_that_is_written_without_a_mode(said: str):
+    """Guides' functions of a sink leave the mode out: the first batch makes the table, and the second one can't."""
+    hint = hint_for(causes_of([said]))
+    assert hint is not None
+    assert '.mode("append")' in hint
