@@ -100,6 +100,12 @@ def test_seeds_pages():
     recipes = (CHECKOUT / "docs" / "recipes.md").read_text(encoding="utf-8")
     tables = re.findall(r"^\|---\|---\|\n((?:\|.*\n)+)", recipes, re.MULTILINE)
     assert [table.count("\n") for table in tables[:2]] == [10, 9]
+    built = [row.split("|") for row in tables[2].splitlines()]
+    assert all("](" in row[2] for row in built), "each has an example (features A003, A104)"
+    uses = " ".join(row[1] for row in built)
+    for use in ("analytics over history", "daily aggregates", "backfills", "dashboards", "alerts", "events", "fraud", "sensors",
+                "change data capture", "ETL", "topics"):  # fmt: skip
+        assert use in uses, use
     assert recipes.count("\n> ") == 3
     glossary = (CHECKOUT / "docs" / "glossary.md").read_text(encoding="utf-8")
     for term in ("Delta Lake", "Flume", "streaming source", "Spark engine", "micro-batch", "checkpoint"):
