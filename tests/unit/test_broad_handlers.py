@@ -76,7 +76,7 @@ ALLOWED = {
     ("jobs/headwater_spark/execution/view_refresh.py", "_Refresh._increment"): "nothing is committed: the view is recomputed in the same update, with the failure as the reason",
     ("jobs/headwater_spark/linting/retention_rules.py", "_properties"): "a table that is not there yet has no properties to be warned of",
     ("jobs/headwater_spark/linting/source_rules.py", "_changed_before"): "a table that is not there yet has no history to be warned of",
-    ("jobs/headwater_spark/loader/loader.py", "_run"): "the user's module may raise anything: named with its line",
+    ("jobs/headwater_spark/loader/loader.py", "run_source"): "the user's module may raise anything: named with its line",
     ("jobs/headwater_spark/messages/user_errors.py", "user_errors"): "the user's function may raise anything: named with its line",
     ("jobs/headwater_spark/replays/replay.py", "_replay_flow"): "user's query, Spark and Delta: flow_error names each by its class",
     ("jobs/headwater_spark/sources/cloud_files/json_proof.py", "_proof"): "no proof: the file is read the careful way",

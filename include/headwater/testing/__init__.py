@@ -16,7 +16,9 @@ from headwater.testing.events import EventGenerator, SyntheticEvent, SyntheticEv
 from headwater.testing.rows import assert_same_rows
 
 ENGINE = "headwater_spark.testing"
-_OF_THE_ENGINE = ("BatchResult", "DatasetRun", "PipelineRun", "run_dataset", "run_pipeline", "local_session")
+_OF_THE_ENGINE = (
+    "BatchResult", "DatasetRun", "PipelineRun", "run_dataset", "run_pipeline", "local_session", "load_source"
+)  # fmt: skip
 
 __all__ = ["EventGenerator", "SyntheticEvent", "SyntheticEvents", "assert_same_rows", *_OF_THE_ENGINE]  # noqa: PLE0604
 

@@ -53,10 +53,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
             where=project.spec_file,
             remedy="Put .py or .sql files into transformations/, or name yours under `libraries`.",
         )
-    names = runtime_names(spark, project.configuration)
-    # What `from databricks.sdk.runtime import ...` and `from pyspark.dbutils import DBUtils` may ask for.
-    platform = {"DBUtils": lambda *_: names["dbutils"], "sql": spark.sql, "table": spark.table, "udf": udf}
-    names[RUNTIME_NAMES] = {**names, **platform}
+    names = names_of_sources(spark, project.configuration)
     folders = list(dict.fromkeys([project.folder, *(path.parent for path in files)]))
     labels = {str(path) for path in project.folder.rglob("*.py")}
     with pipeline_modules(folders, names), registering(registry):
@@ -64,7 +61,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
             units = read_sources(path, project.folder)
             labels.update(unit.label for unit in units)
             python = [unit for unit in units if unit.language == "python"]
-            _run(project.folder, path, python, names, labels)
+            run_source(project.folder, path, python, names, labels)
             if path.suffix.lower() == ".sql":
                 forget_text(str(path))
             for unit in units:
@@ -81,9 +78,21 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         yield LoadedSources(frozenset(labels))
 
 
-def _run(
+def names_of_sources(spark: Any, configuration: Mapping[str, str]) -> dict[str, Any]:
+    """The globals that every source finds; ``spark``: the facade, or None where there is no session."""
+    names = runtime_names(spark, configuration)
+    # What `from databricks.sdk.runtime import ...` and `from pyspark.dbutils import DBUtils` may ask for.
+    platform = {"DBUtils": lambda *_: names["dbutils"], "udf": udf}
+    if spark is not None:
+        platform |= {"sql": spark.sql, "table": spark.table}
+    names[RUNTIME_NAMES] = {**names, **platform}
+    return names
+
+
+def run_source(
     folder: Path, path: Path, units: list[SourceText], names: Mapping[str, Any], labels: set[str]
-) -> None:
+) -> ModuleType:
+    """Run the units of a source in one module; raises SourceFileFailed with the user's line. ``labels``: the sources' names in tracebacks."""
     dotted = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
     module = ModuleType(f"headwater_sources.{dotted}")
     module.__file__ = str(path)
@@ -108,3 +117,4 @@ def _run(
             or name_meant(error)
             or "Correct the source and run again.",
         ) from error
+    return module

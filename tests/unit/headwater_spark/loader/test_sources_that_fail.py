@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from headwater.errors import SourceFileFailed
-from headwater_spark.loader.loader import _run
+from headwater_spark.loader.loader import run_source
 from headwater_spark.loader.source_text import read_sources
 
 
@@ -29,6 +29,6 @@ def test_the_remedy_is_about_the_line(tmp_path: Path, line: str, remedy: str):
     path = tmp_path / "main.py"
     path.write_text(f"from headwater import pipelines as dp\n\n(\n    {line}\n)\n")
     with pytest.raises(SourceFileFailed) as caught:
-        _run(tmp_path, path, read_sources(path, tmp_path), {"spark": Session()}, {str(path)})
+        run_source(tmp_path, path, read_sources(path, tmp_path), {"spark": Session()}, {str(path)})
     assert caught.value.where == f"{path}:4"
     assert caught.value.remedy == remedy
