@@ -8,6 +8,7 @@ from datetime import timedelta
 from headwater.definitions.finding import Finding
 from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, duration, longest_gap
 from headwater.definitions.source import SourceKind
+from headwater.graph.declared_schedule import schedule_of
 from headwater.graph.manifest import SourceEntry
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import located
@@ -21,7 +22,7 @@ _RULES = (
 
 def short_retention(case: FlowCase) -> Iterator[Finding]:
     """HW301 and HW302."""
-    schedule = case.pipeline.project.spec.airflow.schedule
+    schedule = schedule_of(case.pipeline.project.spec, case.pipeline.manifest)
     gap = longest_gap(schedule) if schedule else None
     if gap is None:
         return
