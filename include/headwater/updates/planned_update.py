@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.contract.printing import print_json
 from headwater.contract.quantities import size
+from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.versions import rows_of_table
 from headwater.errors import HeadwaterError
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -15,6 +17,7 @@ from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
 from headwater.kafka.offsets import Connect
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import flow_lag
+from headwater.storage.place import Place
 from headwater.updates.failed_tables import with_failed
 
 
@@ -55,14 +58,20 @@ class PlannedFlow:
 
 @dataclass(frozen=True)
 class PlannedUpdate:
-    """The stages of an update, and what each of its flows would read."""
+    """The stages of an update, what each of its flows would read, and the rows of tables that would be emptied (None: not known)."""
 
     plan: UpdatePlan
     flows: tuple[PlannedFlow, ...]
+    emptied: Mapping[str, int | None] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """The plan for people: each stage, and below it its flows."""
-        yield from map(str, self.plan.resets)
+        for reset in self.plan.resets:
+            yield str(reset)
+            if reset.dataset in self.emptied:
+                rows = self.emptied[reset.dataset]
+                count = "all rows" if rows is None else f"{rows:,} rows"
+                yield f"    {count} go; those that its sources no longer hold do not come back"
         for stage in self.plan.refreshes:
             yield str(stage)
             yield from (str(flow) for flow in self.flows if flow.dataset == stage.dataset)
@@ -72,7 +81,8 @@ class PlannedUpdate:
         if as_json:
             stages = [str(stage) for stage in (*self.plan.resets, *self.plan.refreshes)]
             flows = [flow.as_dict() for flow in self.flows]
-            print_json({"update_id": None, "state": "PLANNED", "flows": flows, "plan": stages})
+            plan = {"flows": flows, "plan": stages, "emptied": dict(self.emptied)}
+            print_json({"update_id": None, "state": "PLANNED", **plan})
             return
         print("\n".join(self.lines()) or "nothing to do")
 
@@ -109,4 +119,13 @@ def planned_update(
         for stage in plan.refreshes
         for name in stage.flows
     )
-    return PlannedUpdate(plan, flows)
+    emptied = {
+        reset.dataset: _rows(manifest.table_path(project.warehouse, reset.dataset))
+        for reset in plan.resets
+        if reset.empty_table
+    }
+    return PlannedUpdate(plan, flows, emptied)
+
+
+def _rows(table: Place) -> int | None:
+    return rows_of_table(table) if table_exists(table) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -111,6 +112,20 @@ def test_a_dry_run_starts_no_spark(done, became, capsys):
     assert main(["run", *arguments(done, "--dry-run", "--flows", "gould")]) == 2
     assert "Did you mean 'gold'" in capsys.readouterr().err
     assert sorted(done.project.storage.rglob("*")) == before
+
+
+def test_a_dry_run_says_what_a_full_refresh_takes_away(done, became, capsys):
+    """The rows of each table that is emptied, for people and programs; a reset keeps them, and a table that is gone has none."""
+    assert main(["run", *arguments(done, "--dry-run", "--full-refresh", "silver")]) == 0
+    shown = capsys.readouterr().out
+    assert "    2 rows go; those that its sources no longer hold do not come back" in shown.splitlines()
+    assert main(["run", *arguments(done, "--dry-run", "--full-refresh", "silver", "--json")]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["emptied"] == {"silver": 2}
+    assert main(["run", *arguments(done, "--dry-run", "--reset-checkpoint", "silver")]) == 0
+    assert "rows go" not in capsys.readouterr().out
+    shutil.rmtree(done.table("silver"))
+    assert main(["run", *arguments(done, "--dry-run", "--full-refresh", "silver", "--json")]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["emptied"] == {"silver": 0}
 
 
 def test_a_dry_run_of_changed_sources_resolves_the_graph(done, became):
