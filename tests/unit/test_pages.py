@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import yaml
-from tests.page_blocks import blocks
+from tests.page_blocks import blocks, page_files
 
 from headwater.commands.command_line import _parser
 from headwater.definitions.pipeline_spec import PipelineSpec
@@ -139,6 +139,22 @@ def test_new_pages_run_all_they_show():
     shown = [block.page for block in blocks() if block.language == "python" and not block.use]
     run = {block.page for block in blocks() if block.use}
     assert not run & set(shown) - {"testing.md"}
+
+
+def test_no_example_of_a_pipeline_keeps_its_own_position():
+    """Checkpoints are managed: none is named in a pipeline that is shipped, made by `init`, shown on a page or set as an exercise
+    (features A016).
+    """
+    shipped = [
+        *(CHECKOUT / "jobs" / "pipelines").rglob("*.py"),
+        *(CHECKOUT / "include" / "headwater" / "commands" / "templates").rglob("*.tmpl"),
+        *(CHECKOUT / "docs" / "exercises").glob("*.py"),
+    ]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in shipped} | page_files()
+    assert len(texts) > 15
+    assert not [
+        name for name, text in texts.items() if re.search("checkpoint_?location", text, re.IGNORECASE)
+    ]
 
 
 def headings(page: Path) -> set[str]:
