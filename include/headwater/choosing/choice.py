@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from headwater.choosing.requirements import BadRows, Budget, Guarantee, Processing, Requirements, Source
+from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL
 
 _SECOND, _MINUTE, _HOUR, _DAY = (
     timedelta(seconds=1),
@@ -20,6 +21,8 @@ _SECOND, _MINUTE, _HOUR, _DAY = (
 # A row of state takes about this much, with its key and in memory.
 _BYTES_OF_STATE = 200
 _ROWS_OF_A_BATCH = 1_000_000
+# Up to this long a pipeline that keeps running is worth its driver.
+_AT_ONCE = timedelta(seconds=10)
 # Minutes that divide an hour: cron starts over with each.
 _EVEN = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
 STREAMING, WHOLE = "streaming table", "materialized view"
@@ -47,8 +50,8 @@ class Choice:
 def choose(needs: Requirements) -> Choice:
     """The choice for these requirements."""
     table, declaration, why_table = _table(needs)
-    trigger, why_trigger = _trigger(needs)
     streams = table != WHOLE
+    trigger, why_trigger = _trigger(needs, streams=streams)
     mode, why_mode = (
         _output_mode(needs)
         if streams
@@ -91,29 +94,41 @@ def _table(needs: Requirements) -> tuple[str, str, str]:
     return STREAMING, "@dp.table, with dp.read_stream or spark.readStream", why
 
 
-def _trigger(needs: Requirements) -> tuple[str, str]:
-    wanted = needs.latency
+def _trigger(needs: Requirements, *, streams: bool) -> tuple[str, str]:
+    # A view of a continuous pipeline looks each minute, and in rounds as often as these.
+    wanted = needs.latency if streams else max(needs.latency, _SECOND)
     if needs.source is Source.FINITE or wanted >= _HOUR:
         schedule = "@daily" if wanted >= _DAY else "@hourly"
         return (
             f'trigger: available_now\nairflow: {{schedule: "{schedule}"}}',
             f"A row may wait {_text(wanted)}: an update reads what is there and ends, and Spark runs only for that.",
         )
-    if wanted < _SECOND:
-        return (
-            "trigger: {processing_time: 1 second, run_for: 30 minutes}",
-            "Less than a second needs Spark's continuous mode, which can't write Delta tables; a second is the nearest.",
-        )
+    if wanted < _SECOND or (streams and wanted <= _AT_ONCE and needs.budget is Budget.NORMAL):
+        return _continuous(wanted)
     minutes = max((each for each in _EVEN if each * _MINUTE <= wanted), default=0)
     if minutes >= 1 and (needs.budget is Budget.LOW or wanted > 5 * _MINUTE):
         return (
             f'trigger: available_now\nairflow: {{schedule: "*/{minutes} * * * *"}}',
             f"An update every {minutes} minute{'s' if minutes > 1 else ''} is soon enough, and Spark does not run between them.",
         )
+    interval = _text(timedelta(seconds=int(wanted.total_seconds())))
     return (
-        f"trigger: {{processing_time: {_text(wanted)}, run_for: 30 minutes}}",
-        f"A row may wait {_text(wanted)}: starting Spark takes longer, so it stays up and looks that often.",
+        f"trigger: {{processing_time: {interval}, run_for: 30 minutes}}",
+        f"A row may wait {interval}: starting Spark takes longer, so it stays up and looks that often.",
     )
+
+
+def _continuous(wanted: timedelta) -> tuple[str, str]:
+    why = "Every stream keeps running and looks by itself, whatever the others do, until the pipeline is stopped."
+    if wanted < _SECOND:
+        why = (
+            "Less than a second is Spark's real-time mode, from topic to topic and into no table "
+            "(pipelines.trigger: RealTime of a flow); tables are looked after each second, by streams that keep running."
+        )
+    if wanted >= STREAM_INTERVAL:
+        return "trigger: continuous", why
+    interval = _text(timedelta(seconds=max(1, int(wanted.total_seconds()))))
+    return f"trigger: continuous\nconfiguration: {{{TRIGGER_INTERVAL}: {interval}}}", why
 
 
 def _output_mode(needs: Requirements) -> tuple[str, str]:

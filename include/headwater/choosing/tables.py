@@ -51,7 +51,7 @@ TRIGGERS = (
     TriggerRow('processingTime="5m"', "about 5 min", "nearly as soon, at lower cost", "trigger: {processing_time: 5 minutes, run_for: 30 minutes}"),
     TriggerRow("once=True", "that of the schedule", "tests, one run", "trigger: once"),
     TriggerRow("availableNow=True", "that of the schedule", "catching up; updates by a schedule", "trigger: available_now"),
-    TriggerRow('continuous="1s"', "below 1 s in Spark", "refused: it can't write Delta tables", "trigger: {processing_time: 1 second, run_for: 30 minutes}"),
+    TriggerRow('continuous="1s"', "below 1 s in Spark", "Spark's own can't write Delta tables; here streams that keep running, 1 s or more", "trigger: continuous"),
 )  # fmt: skip
 
 

@@ -25,9 +25,10 @@ from headwater.choosing.requirements import (
 )
 from headwater.choosing.tables import SCENARIOS, TRIGGERS, generated_tables
 from headwater.commands.command_line import main
+from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL
 from headwater.definitions.intervals import read_duration
 from headwater.definitions.pipeline_spec import PipelineSpec
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTime
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "choosing.md"
 spans = st.timedeltas(min_value=timedelta(milliseconds=1), max_value=timedelta(days=30))
@@ -51,13 +52,47 @@ def test_the_five_cases():
     assert answers == ["batch", "streaming", "batch", "streaming", "streaming", "batch", "streaming"]
 
 
+def interval_of(trigger: str) -> timedelta | None:
+    """How often a pipeline with this trigger looks for rows; None of one that begins by a schedule."""
+    spec = PipelineSpec.model_validate({"name": "shop", **yaml.safe_load(trigger)})
+    if isinstance(spec.trigger, Continuous):
+        given = spec.configuration.get(TRIGGER_INTERVAL)
+        return read_duration(given) if given is not None else STREAM_INTERVAL
+    return spec.trigger.interval if isinstance(spec.trigger, ProcessingTime) else None
+
+
+@pytest.mark.parametrize(
+    ("latency", "budget", "trigger"),
+    [
+        (0.2, Budget.NORMAL, "trigger: continuous\nconfiguration: {pipelines.trigger.interval: 1 second}"),
+        (2.5, Budget.NORMAL, "trigger: continuous\nconfiguration: {pipelines.trigger.interval: 2 seconds}"),
+        (5, Budget.NORMAL, "trigger: continuous"),
+        (10, Budget.NORMAL, "trigger: continuous"),
+        (5, Budget.LOW, "trigger: {processing_time: 5 seconds, run_for: 30 minutes}"),
+        (11.5, Budget.NORMAL, "trigger: {processing_time: 11 seconds, run_for: 30 minutes}"),
+        (90.25, Budget.NORMAL, "trigger: {processing_time: 90 seconds, run_for: 30 minutes}"),
+    ],
+)
+def test_rows_that_may_wait_seconds(latency: float, budget: Budget, trigger: str):
+    """Where a row may wait ten seconds at most, and Spark may stay up, every stream keeps running; no interval is longer than the wait."""
+    needs = Requirements(Source.TOPIC, Processing.ROWS, timedelta(seconds=latency), budget=budget)
+    assert choose(needs).trigger == trigger
+
+
+def test_a_view_is_not_left_to_the_minute_of_a_continuous_pipeline():
+    """There views look each minute: one that may be a few seconds old is refreshed with the rounds of an update that stays up."""
+    needs = Requirements(Source.CHANGING_TABLE, Processing.ROWS, timedelta(seconds=5))
+    assert choose(needs).trigger == "trigger: {processing_time: 5 seconds, run_for: 30 minutes}"
+    at_once = Requirements(Source.CHANGING_TABLE, Processing.ROWS, timedelta(milliseconds=5))
+    assert choose(at_once).trigger == "trigger: {processing_time: 1 second, run_for: 30 minutes}"
+
+
 @given(needs)
 def test_answers_can_be_written_as_they_stand(required):
     """The trigger is one of pipeline.yml, the watermark a delay that Spark reads, the rule a decorator, every choice has a reason."""
     choice = choose(required)
-    spec = PipelineSpec.model_validate({"name": "shop", **yaml.safe_load(choice.trigger)})
-    if isinstance(spec.trigger, ProcessingTime):
-        assert spec.trigger.interval <= max(required.latency, timedelta(seconds=1))
+    interval = interval_of(choice.trigger)
+    assert interval is None or interval <= max(required.latency, timedelta(seconds=1))
     if choice.watermark:
         delay = re.search(r', "([^"]+)"\)', choice.watermark)[1]
         assert read_duration(delay) >= required.late_data - timedelta(seconds=1)
@@ -73,18 +108,15 @@ def test_who_may_wait_longer_never_looks_more_often(required, factor):
 
     def interval(latency):
         altered = Requirements(**{**vars(required), "latency": latency})
-        trigger = PipelineSpec.model_validate(
-            {"name": "x", **yaml.safe_load(choose(altered).trigger)}
-        ).trigger
-        return trigger.interval if isinstance(trigger, ProcessingTime) else timedelta.max
+        return interval_of(choose(altered).trigger) or timedelta.max
 
     assert interval(required.latency * factor) >= interval(required.latency)
 
 
 def test_triggers_of_the_page():
-    """Each is one that pipeline.yml takes."""
-    for row in TRIGGERS:
-        PipelineSpec.model_validate({"name": "shop", **yaml.safe_load(row.here)})
+    """Each is one that pipeline.yml takes, and none of its triggers is missing."""
+    given = [PipelineSpec.model_validate({"name": "shop", **yaml.safe_load(row.here)}) for row in TRIGGERS]
+    assert {type(spec.trigger) for spec in given} == {AvailableNow, ProcessingTime, Continuous}
 
 
 def test_the_page_has_the_same_tables():
@@ -143,5 +175,5 @@ def test_on_a_terminal_it_asks(monkeypatch, capsys):
     assert main(["advise", "--choose"]) == 0
     shown = capsys.readouterr().out
     assert "is not one of: topic" in shown
-    assert "{processing_time: 1 second, run_for: 30 minutes}" in shown
+    assert "trigger: continuous" in shown
     assert "Why:" in shown
