@@ -12,6 +12,7 @@ from tests.page_blocks import blocks, page_files
 
 from headwater.commands.command_line import _parser
 from headwater.definitions.pipeline_spec import PipelineSpec
+from headwater.graph.lakeflow_spec import _IDLE
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -110,6 +111,13 @@ def test_seeds_pages():
     glossary = (CHECKOUT / "docs" / "glossary.md").read_text(encoding="utf-8")
     for term in ("Delta Lake", "Flume", "streaming source", "Spark engine", "micro-batch", "checkpoint"):
         assert f"| {term} |" in glossary
+
+
+def test_settings_without_effect():
+    """What the page on Lakeflow's pipelines calls that is so, and none that becomes something here."""
+    page = (CHECKOUT / "docs" / "lakeflow-pipelines.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^\| ([^|]+) \| noted, without effect", page, re.MULTILINE)
+    assert {word.lower() for word in named.split(", ")} <= set(_IDLE)
 
 
 RUN = {"file", "test", "streams"}
