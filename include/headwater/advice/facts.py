@@ -152,6 +152,7 @@ class PipelineFacts:
     """A pipeline. ``folder``: as it is given to commands. ``schedule_gap``: seconds, None without a schedule.
 
     ``run_for``: seconds, of a long update. ``maintained``: whether a schedule rewrites small files. ``cores``: of a local master.
+    ``continuous``: its update ends when it is stopped, and holds the lease so long.
     """
 
     folder: str
@@ -162,6 +163,7 @@ class PipelineFacts:
     schedule_gap: float | None = None
     maintained: bool = True
     cores: int | None = None
+    continuous: bool = False
 
     def table(self, dataset: str) -> TableFact | None:
         """The table of this name; None where there is none (yet), or it is a sink."""

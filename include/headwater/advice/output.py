@@ -122,12 +122,14 @@ def _fewer_files(facts: PipelineFacts, table: TableFact, each: int) -> Iterator[
     if not table.managed:
         setting = Setting(Place.DECORATOR, 'table_properties={"pipelines.autoOptimize.managed": "true"}')
         yield Remedy("Let maintenance rewrite the table", "its files are rewritten at night", (setting,))
-    if not facts.maintained:
+    if not facts.maintained and not facts.continuous:
         setting = Setting(Place.SPEC, 'airflow: {maintenance_schedule: "30 3 * * *"}')
         yield Remedy("Schedule maintenance", "its files are rewritten at night", (setting,))
+    # A continuous update holds the lease that maintenance needs.
+    first = (f"headwater stop {facts.folder}",) if facts.continuous else ()
     command = f"headwater maintenance {facts.folder} --tables {table.dataset} --only optimize --yes"
     cost = f"{table.files:,} files, {size(table.bytes)}, are rewritten; streams that read the table are not woken"
-    yield Remedy("Put the files together now", cost, (), (command,))
+    yield Remedy("Put the files together now", cost, (), (*first, command))
 
 
 def _stateful(facts: PipelineFacts, table: TableFact) -> bool:

@@ -15,7 +15,7 @@ from headwater.advice.table_facts import bytes_per_row, is_cloud_files, schemas_
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.intervals import longest_gap
 from headwater.definitions.source import SourceKind
-from headwater.definitions.trigger import ProcessingTime
+from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.reader import events
 from headwater.event_log.redaction import redact_text
@@ -74,8 +74,9 @@ def pipeline_facts(project: PipelineProject, manifest: Manifest, *, brokers: boo
         long.interval.total_seconds() if long else None,
         long.run_for.total_seconds() if long else None,
         gap.total_seconds() if gap else None,
-        airflow.maintenance_schedule is not None,
+        airflow.maintenance_schedule is not None and not isinstance(trigger, Continuous),
         cores_of(project.spec.spark),
+        isinstance(trigger, Continuous),
     )
 
 

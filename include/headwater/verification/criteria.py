@@ -9,6 +9,7 @@ from headwater.verification.facts import ProductionFacts, Verdict
 Answer = tuple[Verdict, str]
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 _INTERRUPTED = ("FAILED", "CANCELED")
+_ENDED = ("COMPLETED", *_INTERRUPTED)
 
 
 def checkpointing(facts: ProductionFacts) -> Answer:
@@ -50,18 +51,24 @@ def watermarking(facts: ProductionFacts) -> Answer:
 
 
 def fault_tolerance(facts: ProductionFacts) -> Answer:
-    """An update was interrupted, and a later one went on to the end."""
-    broken = [number for number, state in enumerate(facts.updates) if state in _INTERRUPTED]
+    """An update was interrupted, and a later one went on: to its end, or, of a continuous pipeline, for as long as it was let."""
+    continuous = facts.pipeline.continuous
+    # One that runs just now has not shown anything yet, unless it is one that does not end.
+    updates = facts.updates if continuous else tuple(state for state in facts.updates if state in _ENDED)
+    broken = [state for state in (updates[:-1] if continuous else updates) if state in _INTERRUPTED]
+    if updates and updates[-1] == "FAILED":
+        return FAIL, "the newest update is FAILED"
     if not broken:
         return (
             UNKNOWN,
-            f"none of the newest {len(facts.updates)} updates was interrupted: kill the driver of one, on a copy",
+            f"none of the newest {len(updates)} updates was interrupted: kill the driver of one, on a copy",
         )
-    if facts.updates[-1] != "COMPLETED":
-        return FAIL, f"the newest update is {facts.updates[-1]}"
+    if not continuous and updates[-1] != "COMPLETED":
+        return FAIL, f"the newest update is {updates[-1]}"
+    went_on = f"and the newest {'completed' if not continuous else f'is {updates[-1]}'}"
     return (
         PASS,
-        f"{_count(len(broken), 'update')} of the newest {len(facts.updates)} failed or was stopped, and the newest completed",
+        f"{_count(len(broken), 'update')} of the newest {len(updates)} failed or was stopped, {went_on}",
     )
 
 

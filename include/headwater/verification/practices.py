@@ -106,6 +106,11 @@ def cleaned_checkpoints(facts: ProductionFacts) -> Answer:
             FAIL,
             f"older than {facts.operation.keep_days:g} days: {', '.join(facts.old_epochs[:5])}; headwater maintenance {facts.pipeline.folder} --only epochs --yes",
         )
+    if facts.pipeline.continuous:
+        return (
+            PASS,
+            f"no epoch is older than {facts.operation.keep_days:g} days; maintenance waits for headwater stop {facts.pipeline.folder}",
+        )
     if not facts.pipeline.maintained:
         return FAIL, 'nothing cleans up: airflow: {maintenance_schedule: "30 3 * * *"}'
     return PASS, f"maintenance has a schedule, and no epoch is older than {facts.operation.keep_days:g} days"

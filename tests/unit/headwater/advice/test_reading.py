@@ -15,6 +15,7 @@ from headwater.advice.stream_facts import stream_histories, updates_of_today
 from headwater.commands.command_line import main
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, flow_progress, update_progress
 from headwater.event_log.writer import EventLogWriter
+from headwater.graph.pipeline_project import open_project
 
 REPORT = {
     "durationMs": {"addBatch": 600, "triggerExecution": 1000},
@@ -67,6 +68,18 @@ def test_batches_are_read_with_what_spark_reported(done):
     assert bronze.sources[0].unread["files"] == 0
     table = facts.table("bronze")
     assert (table.files, table.dropped, table.guarded) == (1, 3, False)
+
+
+def test_what_a_continuous_pipeline_says_of_maintenance(done):
+    """Its maintenance DAG has no schedule, whatever the spec says."""
+    (done.project.folder / "pipeline.yml").write_text("name: orders\nschema: shop\ntrigger: continuous\n")
+    project = open_project(
+        done.project.folder, storage=done.project.storage, warehouse=done.project.warehouse
+    )
+    facts = pipeline_facts(project, done.manifest)
+    assert (facts.continuous, facts.maintained) == (True, False)
+    plain = pipeline_facts(done.project, done.manifest)
+    assert (plain.continuous, plain.maintained) == (False, True)
 
 
 def test_only_the_definition_of_today_counts(done):

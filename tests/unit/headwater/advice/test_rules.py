@@ -354,6 +354,18 @@ def test_limits_are_spelled_as_the_read_spells_them():
         assert setting.instead_of == replaced
 
 
+def test_small_files_of_a_continuous_pipeline():
+    """No schedule of maintenance runs beside its update, and none is proposed: it is stopped for that."""
+    endless = pipeline(of=table(files=100, bytes=100_000), continuous=True, maintained=False)
+    (small,) = [one for one in advise(endless) if one.code == "SMALL_FILES"]
+    assert small.severity is Severity.WARNING
+    assert not any("schedule" in text for text in small.evidence)
+    assert not any("maintenance_schedule" in remedy.line for remedy in small.remedies)
+    commands = small.remedies[-1].commands
+    assert commands[0] == "headwater stop jobs/pipelines/shop"
+    assert commands[1].startswith("headwater maintenance jobs/pipelines/shop --tables events")
+
+
 def test_only_what_a_smaller_batch_helps_gets_one():
     """Where the executors are busy a lower limit is offered; where a batch costs the same whatever its rows, it is not."""
     busy, fixed = (batches(5, executor_seconds=work, phases={"addBatch": 0.9}) for work in (2.0, 0.1))

@@ -149,6 +149,40 @@ def test_every_line_has_such_a_pipeline_and_a_place_on_the_page():
     assert titles == [title for rules in LINES.values() for title, _ in rules]
 
 
+ENDLESS = pipeline(continuous=True, maintained=False)
+
+
+@pytest.mark.parametrize(
+    ("updates", "verdict"),
+    [
+        (("RUNNING",), UNKNOWN),
+        (("FAILED", "RUNNING"), Verdict.PASS),
+        (("CANCELED", "INITIALIZING"), Verdict.PASS),
+        (("FAILED", "CANCELED"), Verdict.PASS),
+        (("CANCELED",), UNKNOWN),
+        (("CANCELED", "FAILED"), FAIL),
+        (("FAILED",), FAIL),
+    ],
+)
+def test_an_update_that_does_not_end_is_not_expected_to_complete(updates: tuple[str, ...], verdict: Verdict):
+    """A continuous pipeline went on after a failure where the next update runs, or ran until it was stopped."""
+    assert verdicts(facts(ENDLESS, updates=updates))[CRITERIA, 3] is verdict
+
+
+def test_an_update_that_runs_just_now_decides_nothing():
+    """Of a pipeline whose updates end, those that have ended are judged."""
+    assert verdicts(facts(updates=("FAILED", "COMPLETED", "RUNNING")))[CRITERIA, 3] is Verdict.PASS
+    assert verdicts(facts(updates=("COMPLETED", "FAILED", "RUNNING")))[CRITERIA, 3] is FAIL
+
+
+def test_a_continuous_pipeline_has_no_schedule_of_maintenance():
+    """Its update holds the lease: old epochs are for whoever stops it, and the line says so."""
+    (line,) = [line for line in verify(facts(ENDLESS)) if (line.group, line.number) == (PRACTICES, 10)]
+    assert line.verdict is Verdict.PASS
+    assert "headwater stop" in line.evidence
+    assert verdicts(facts(ENDLESS, old_epochs=("events, epoch 0",)))[PRACTICES, 10] is FAIL
+
+
 def test_state_of_one_size_needs_no_watermark():
     """An aggregation by keys that are few has a bounded state, watermark or not."""
     few = pipeline(
