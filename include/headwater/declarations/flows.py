@@ -10,8 +10,8 @@ from headwater.declarations.arguments import columns, text_map
 from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.flow import Flow, FlowKind, Replacement
 from headwater.definitions.source_location import SourceLocation, caller_location, function_location
-from headwater.errors import UnsupportedArgument
-from headwater.graph.registry import active_registry
+from headwater.errors import InvalidName, UnsupportedArgument
+from headwater.graph.registry import Registry, active_registry
 
 # The second is Hadoop's own spelling.
 _S3 = ("s3", "s3a")
@@ -40,8 +40,8 @@ def append_flow(
             full refresh.
         spark_conf: Spark settings for this flow's query alone.
         comment: a description of the flow.
-        depends_on: datasets of the pipeline that the flow's table waits for in an update, though the query does not read
-            them (what it reads, it waits for anyway).
+        depends_on: flows of the pipeline, or datasets, that the flow waits for in an update, though the query does not read
+            them (what it reads, it waits for anyway). For a flow into another target, and for a dataset, the whole target waits.
         import_checkpoint: the checkpoint folder of a streaming job of your own, which has ended, that filled the target so far.
             The flow goes on from its position at its first start, and never looks at it again.
     """
@@ -59,12 +59,15 @@ def update_flow(
     name: str | None = None,
     spark_conf: Mapping[str, Any] | None = None,
     comment: str | None = None,
+    depends_on: str | Iterable[str] | None = None,
 ) -> Any:
     """Hand the rows that changed in each batch (Spark's update mode) to a sink. Arguments as for :func:`append_flow`.
 
     For sinks alone: a streaming table merges the changed rows of an aggregation by itself.
     """
-    return _decorator(query_function, FlowKind.UPDATE, target, name, spark_conf, comment)
+    return _decorator(
+        query_function, FlowKind.UPDATE, target, name, spark_conf, comment, depends_on=depends_on
+    )
 
 
 @checked_arguments
@@ -139,6 +142,14 @@ def replacement(
     return Replacement(keys, sequence)
 
 
+def _waited(registry: Registry, name: str, where: SourceLocation | None) -> str:
+    """A name in ``depends_on`` as the graph knows it. Flows have freer names than datasets: one that is none of these stays."""
+    try:
+        return registry.canonical(name, where)
+    except InvalidName:
+        return name
+
+
 def _column_name(column: Any) -> str | None:
     # A Column prints its expression; only a plain name can be looked up in the table too.
     text = str(getattr(column, "_jc", "")) if column is not None else ""
@@ -172,8 +183,8 @@ def _decorator(
                 f"{what} needs replace_using and sequence_by.", where=where, remedy="Give both."
             )
         waits = tuple(
-            registry.canonical(one, where)
-            for one in columns(depends_on, "depends_on", where, "names of datasets")
+            _waited(registry, one, where)
+            for one in columns(depends_on, "depends_on", where, "names of flows or datasets")
         )
         registry.add_flow(
             Flow(

@@ -40,7 +40,7 @@ class Flow:
     """A query that fills a dataset. ``function`` takes no arguments and returns a DataFrame.
 
     ``replace_where``: a condition (SQL text or a Column): an update recomputes the rows that meet it and keeps the others.
-    ``depends_on``: datasets that it waits for in an update besides those that it reads.
+    ``depends_on``: flows and datasets that it waits for in an update besides those that it reads.
     ``import_checkpoint``: the folder of a stream's checkpoint that it goes on from at its first start.
     """
 

@@ -115,7 +115,8 @@ class FlowEntry(_Entry):
     ``sources`` are what it reads in the end, views resolved: the streaming ones first, in the order of the
     lines in the checkpoint's offset files.
     ``time_dependent``: the result changes though no source does (``current_date()`` in a materialized view).
-    ``depends_on``: datasets that its table waits for though it does not read them.
+    ``depends_on``: datasets that its table waits for though it does not read them; ``after_flows``: flows into its own table that it
+    waits for.
     ``output_mode``: what its rows do to those that the table has; ``merge_keys``: by which columns they find them.
     """
 
@@ -129,6 +130,7 @@ class FlowEntry(_Entry):
     output_mode: OutputKind = OutputKind.APPEND
     merge_keys: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
+    after_flows: tuple[str, ...] = ()
     defined_at: str | None = None
 
 
@@ -232,8 +234,9 @@ class Manifest(_Entry):
             if entry["incremental"] is None:
                 del entry["incremental"]
         for entry in data["flows"]:
-            if not entry["depends_on"]:
-                del entry["depends_on"]
+            for name in ("depends_on", "after_flows"):
+                if not entry[name]:
+                    del entry[name]
         return json.dumps(data, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
 
 

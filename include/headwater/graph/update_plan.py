@@ -6,7 +6,7 @@ Decision 0012.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
@@ -59,6 +59,7 @@ class RefreshStage:
     """Run the flows of a dataset after those of ``after`` are done.
 
     ``whole``: a materialized view is recomputed whether or not a source has moved (a full refresh).
+    ``waits``: of flows that wait for other flows of the stage, those others.
     """
 
     dataset: str
@@ -66,6 +67,11 @@ class RefreshStage:
     flows: tuple[str, ...]
     after: tuple[str, ...] = ()
     whole: bool = False
+    waits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def before(self, flow: str) -> tuple[str, ...]:
+        """The flows of the stage that have to be done before this one; such that are not part of it count as done."""
+        return tuple(name for name in self.waits.get(flow, ()) if name in self.flows)
 
     def __str__(self) -> str:
         what = {
@@ -73,6 +79,9 @@ class RefreshStage:
             DatasetKind.SINK: "send what is new",
         }.get(self.kind, "recompute" if self.whole else "recompute if a source has moved")
         order = f", after {', '.join(self.after)}" if self.after else ""
+        order += "".join(
+            f", {flow} after {', '.join(self.before(flow))}" for flow in self.flows if self.before(flow)
+        )
         return f"refresh  {self.dataset}: {what} ({', '.join(self.flows)}){order}"
 
 
@@ -124,6 +133,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
             tuple(u for u in manifest.upstream(name) if u in chosen),
             whole=tables[name].kind is DatasetKind.MATERIALIZED_VIEW
             and (selection.full_refresh_all or name in selection.full_refresh),
+            waits={f.name: f.after_flows for f in manifest.flows_into(name) if f.after_flows},
         )
         for name in ordered(manifest)
         if name in chosen and name not in done

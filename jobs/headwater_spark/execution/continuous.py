@@ -146,10 +146,13 @@ def _keep(
         for name in other.flows
     }
     if has_written(context, stage):
-        run.looked(outcome.flow)
-    failed = run.wait_for(upstream, context.stop_requested)
+        run.readable(outcome.flow)
+    failed = {upstream[name] for name in run.wait_for(upstream, context.stop_requested)}
+    if not failed:
+        beside = stage.before(outcome.flow)
+        failed = set(run.wait_for(beside, context.stop_requested, in_this_update=True))
     if failed or context.stop_requested.is_set():
-        leave_out(context, outcome, sorted({upstream[name] for name in failed}))
+        leave_out(context, outcome, sorted(failed))
     else:
         _run(context, run, stage, outcome)
     if outcome.status in FAILURES:
@@ -169,7 +172,7 @@ def _run(context: UpdateContext, run: ContinuousRun, stage: RefreshStage, outcom
         run_flow(flow_run, force=False, prepare=ready)
         record_end(context, outcome)
         if flow.once:
-            run.looked(flow.name)
+            (run.looked if outcome.status is FlowStatus.COMPLETED else run.readable)(flow.name)
     else:
         _refresh(flow_run, run, ready)
 

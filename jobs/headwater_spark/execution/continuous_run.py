@@ -29,6 +29,7 @@ class ContinuousRun:
     _tables: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _failed: set[str] = field(default_factory=set)
     _running: set[str] = field(default_factory=set)
+    _readable: set[str] = field(default_factory=set)
     _looked: set[str] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -58,10 +59,18 @@ class ContinuousRun:
             with self._changed:
                 self._looked.add(flow)
                 self._changed.notify_all()
+        self.readable(flow)
+
+    def readable(self, flow: str) -> None:
+        """Those that read a flow's table need not wait for it: an earlier update wrote to it, or it has ended."""
+        if flow not in self._readable:
+            with self._changed:
+                self._readable.add(flow)
+                self._changed.notify_all()
 
     def has_looked(self, flow: str) -> bool:
         """Whether a flow's readers may start."""
-        return flow in self._looked
+        return flow in self._readable
 
     def gave_up(self, flow: str) -> None:
         """A flow has failed for good: those that read its table, and have not started, never will."""
@@ -69,11 +78,17 @@ class ContinuousRun:
             self._failed.add(flow)
             self._changed.notify_all()
 
-    def wait_for(self, flows: Collection[str], stop: threading.Event) -> frozenset[str]:
-        """Wait until all of these flows have looked once, or a stop; returns those that will not, having failed."""
+    def wait_for(
+        self, flows: Collection[str], stop: threading.Event, *, in_this_update: bool = False
+    ) -> frozenset[str]:
+        """Wait until all of these flows may be read, or a stop; returns those that will not, having failed.
+
+        ``in_this_update``: until they have looked once since it began, whatever earlier ones wrote.
+        """
+        met = self._looked if in_this_update else self._readable
         with self._changed:
-            while not stop.is_set() and not self._looked.issuperset(flows):
-                failed = self._failed.intersection(flows) - self._looked
+            while not stop.is_set() and not met.issuperset(flows):
+                failed = self._failed.intersection(flows) - met
                 if failed:
                     return frozenset(failed)
                 self._changed.wait(0.5)

@@ -7,13 +7,13 @@ Decision 0147.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headwater.definitions.flow_settings import trigger_interval
 from headwater.definitions.trigger import ProcessingTime
 from headwater.event_log.details import FlowStatus
-from headwater.graph.update_plan import UpdatePlan
+from headwater.graph.update_plan import RefreshStage, UpdatePlan
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schedule import FAILURES, leave_out, run_refreshes
 from headwater_spark.execution.update_context import UpdateContext
@@ -57,7 +57,7 @@ def more_rounds(
 
 
 def flows_out(plan: UpdatePlan, outcomes: Mapping[str, FlowOutcome]) -> dict[str, list[str]]:
-    """The flows that can't continue, each with the incomplete datasets that it reads (none where it failed by itself)."""
+    """The flows that can't continue, each with the incomplete datasets that it reads, or flows that it waits for (none: it failed)."""
     stopped: dict[str, list[str]] = {}
     incomplete: set[str] = set()
     for stage in plan.refreshes:  # each comes after what it reads
@@ -66,7 +66,19 @@ def flows_out(plan: UpdatePlan, outcomes: Mapping[str, FlowOutcome]) -> dict[str
         stopped |= dict.fromkeys(stage.flows if upstream else failed, upstream)
         if upstream or failed:
             incomplete.add(stage.dataset)
+        stopped |= _waiting(stage, stopped)
     return stopped
+
+
+def _waiting(stage: RefreshStage, stopped: Collection[str]) -> dict[str, list[str]]:
+    """The flows of a stage that wait, through others too, for flows that can't continue."""
+    waiting: dict[str, list[str]] = {}
+    for _ in stage.flows if stage.waits else ():
+        for flow in stage.flows:
+            lost = [name for name in stage.before(flow) if name in stopped or name in waiting]
+            if lost and flow not in stopped:
+                waiting[flow] = lost
+    return waiting
 
 
 def flow_intervals(context: UpdateContext, plan: UpdatePlan, trigger: ProcessingTime) -> dict[str, float]:

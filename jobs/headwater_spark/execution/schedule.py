@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from headwater.delta_log.table_history import table_exists
@@ -34,20 +35,32 @@ def walk(
     leave_out: Callable[[RefreshStage, list[str]], None],
     stopped: Callable[[], bool],
 ) -> None:
-    """Run each stage after those that it reads from; independent ones, and the flows of one stage, run concurrently.
+    """Run each stage after those that it reads from; independent ones, and the flows of one stage, run concurrently, unless a
+    flow waits for another.
 
     Args:
         stages: of one walk; a stage may name upstream stages that are not among them, which count as done.
         run: runs a flow of a stage, on its own thread; returns whether it was completed.
-        leave_out: called for a stage that is not run, with its upstream datasets that were not completed.
+        leave_out: called for a stage that is not run, or some flows of it, with the upstream datasets, or flows, that were not
+            completed.
         stopped: whether nothing more may start.
     """
     by_name = {stage.dataset: stage for stage in stages}
     sorter = TopologicalSorter({name: set(stage.after) & set(by_name) for name, stage in by_name.items()})
     sorter.prepare()
-    running: dict[Future[bool], str] = {}
-    remaining: dict[str, int] = {}
+    running: dict[Future[bool], tuple[str, str]] = {}
+    inside: dict[str, _FlowsOfStage] = {}
     incomplete: set[str] = set()
+
+    def begin(name: str) -> None:
+        stage, flows = by_name[name], inside[name]
+        for flow in flows.ready(leave_out, stopped):
+            running[pool.submit(run, stage, flow)] = name, flow
+        if flows.over:
+            if not flows.complete:
+                incomplete.add(name)
+            sorter.done(name)
+
     with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
         while sorter.is_active():
             for name in sorted(sorter.get_ready(), key=list(by_name).index):
@@ -58,16 +71,65 @@ def walk(
                     leave_out(stage, failed)
                     sorter.done(name)
                     continue
-                remaining[name] = len(stage.flows)
-                running |= {pool.submit(run, stage, flow): name for flow in stage.flows}
+                inside[name] = _FlowsOfStage(stage)
+                begin(name)
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                name = running.pop(future)
-                remaining[name] -= 1
-                if not future.result():
-                    incomplete.add(name)
-                if not remaining[name]:
-                    sorter.done(name)
+                name, flow = running.pop(future)
+                inside[name].ended(flow, completed=future.result())
+                begin(name)
+
+
+class _FlowsOfStage:
+    """The flows of a stage that is being run: each begins when those that it waits for are completed."""
+
+    def __init__(self, stage: RefreshStage) -> None:
+        self._stage = stage
+        self._waiting = list(stage.flows)
+        self._running: set[str] = set()
+        self._ended: dict[str, bool] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether each has ended, or was left out."""
+        return len(self._ended) == len(self._stage.flows)
+
+    @property
+    def complete(self) -> bool:
+        """Whether each was completed, once it is over."""
+        return all(self._ended.values())
+
+    def ended(self, flow: str, *, completed: bool) -> None:
+        """A flow has ended."""
+        self._running.discard(flow)
+        self._ended[flow] = completed
+
+    def ready(
+        self, leave_out: Callable[[RefreshStage, list[str]], None], stopped: Callable[[], bool]
+    ) -> list[str]:
+        """The flows that may begin now, each once. One that waits for what was not completed is left out, and what waits for it."""
+        begun = []
+        for flow in self._in_order():
+            before = self._stage.before(flow)
+            lost = [name for name in before if self._ended.get(name) is False]
+            if lost or (before and stopped()):
+                leave_out(replace(self._stage, flows=(flow,), waits={}), lost)
+                self._ended[flow] = False
+            elif all(name in self._ended for name in before):
+                begun.append(flow)
+        self._running.update(begun)
+        self._waiting = [
+            flow for flow in self._waiting if flow not in self._running and flow not in self._ended
+        ]
+        return begun
+
+    def _in_order(self) -> list[str]:
+        """Those that have not begun, each after those that it waits for, so that one look is enough."""
+        order = TopologicalSorter(
+            {flow: self._stage.before(flow) for flow in self._stage.flows}
+        ).static_order()
+        place = {flow: number for number, flow in enumerate(order)}
+        return sorted(self._waiting, key=lambda flow: place[flow]) if self._stage.waits else self._waiting
 
 
 def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, FlowOutcome]) -> None:
@@ -81,8 +143,9 @@ def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, 
 
     def skip(stage: RefreshStage, upstream: list[str]) -> None:
         # Not those that were stopped on request.
-        broken = {outcome.dataset for outcome in outcomes.values() if outcome.status in FAILURES}
-        failed = [dataset for dataset in upstream if dataset in broken]
+        failures = [outcome for outcome in outcomes.values() if outcome.status in FAILURES]
+        broken = {name for outcome in failures for name in (outcome.dataset, outcome.flow)}
+        failed = [name for name in upstream if name in broken]
         for flow in stage.flows:
             leave_out(context, outcomes[flow], failed)
 
@@ -163,7 +226,7 @@ def leave_out(context: UpdateContext, outcome: FlowOutcome, failed: list[str]) -
     if failed:
         outcome.status = FlowStatus.SKIPPED
         outcome.error = UpdateFailed(
-            f"{outcome.dataset} was skipped: {', '.join(failed)}, which it reads or depends on, was not completed."
+            f"{outcome.flow} was skipped: {', '.join(failed)}, which it reads or depends on, was not completed."
         )
     else:
         outcome.status = FlowStatus.STOPPED

@@ -29,7 +29,7 @@ from headwater.graph.manifest import ColumnEntry, DatasetEntry, ExpectationEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry
 from headwater.graph.table_places import declared_places, refuse_around_sources, refuse_overlaps
-from headwater.graph.waiting import check_waits
+from headwater.graph.waiting import beside, check_waits, upstream
 from headwater.storage.place import use_in_this_driver
 from headwater_spark.facade.action_guard import install_action_guard
 from headwater_spark.facade.noted_reads import noting_reads
@@ -243,7 +243,8 @@ def _flow_entry(
         once=flow.once,
         inputs=tuple(sorted(set(evaluation.reads_of[flow.name]), key=order.index)),
         sources=plan_sources(frame, names),
-        depends_on=flow.depends_on,
+        depends_on=upstream(flow, registry.flows(), order),
+        after_flows=beside(flow, registry.flows()),
         output_mode=mode.kind,
         merge_keys=mode.keys,
         # Only the function knows whether there is another snapshot.

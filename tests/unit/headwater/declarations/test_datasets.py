@@ -214,11 +214,13 @@ def test_settings_of_a_table_without_a_query(registry: Registry):
 
 
 def test_a_flow_that_waits(registry: Registry):
-    """``depends_on`` takes one name or several, in any spelling of the pipeline's; anything else is refused."""
+    """``depends_on`` takes one name or several, in any spelling of the pipeline's, of flows also such that no dataset may have;
+    anything else is refused."""
     dp.append_flow(target="t", name="a", depends_on="u")(lambda: None)
     dp.append_flow(target="t", name="b", depends_on=["raw.v", f"{registry.schema}.u"])(lambda: None)
-    assert [flow.depends_on for flow in registry.flows()] == [("u",), ("raw.v", "u")]
-    with pytest.raises(UnsupportedArgument, match="depends_on takes names of datasets") as refused:
+    dp.update_flow(target="t", name="d", depends_on=["history 2020", "a"])(lambda: None)
+    assert [flow.depends_on for flow in registry.flows()] == [("u",), ("raw.v", "u"), ("history 2020", "a")]
+    with pytest.raises(UnsupportedArgument, match="depends_on takes names of flows or datasets") as refused:
         dp.append_flow(target="t", name="c", depends_on=[1])(lambda: None)
     assert f"{__file__}:" in refused.value.where
 

@@ -48,7 +48,7 @@ CASES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "temporary_view": ({}, {"name": "other", "comment": "c", "spark_conf": {"a": "1"}}),
     "create_streaming_table": ({"name": "t"}, {**{k: v for k, v in _TABLE.items() if k != "private"}, **_RULES}),
     "append_flow": ({"target": "t"}, {**_FLOW, "once": True, "depends_on": ["x"], "import_checkpoint": "/x"}),
-    "update_flow": ({"target": "t"}, _FLOW),
+    "update_flow": ({"target": "t"}, {**_FLOW, "depends_on": ["x"]}),
     "replace_flow": (
         {"target": "t", "replace_using": ["k"], "sequence_by": "s"},
         {**_FLOW, "replace_using": ["j"], "sequence_by": "r"},

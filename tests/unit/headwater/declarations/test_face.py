@@ -41,7 +41,7 @@ FACE = {
     "table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
     "schema row_filter private replace_using sequence_by replace_where temporary format",
     "temporary_view": "query_function name comment spark_conf",
-    "update_flow": "query_function target name spark_conf comment",
+    "update_flow": "query_function target name spark_conf comment depends_on",
     "view": "query_function name comment spark_conf",
 }
 # Names of older code, and what each means now.

@@ -86,6 +86,23 @@ def test_a_flow_waits_for_what_it_does_not_read():
     assert planned(Selection(tables=("bronze",)), waiting).refreshes[0].after == ()
 
 
+def test_a_flow_waits_for_another_of_its_table():
+    """The order of flows into one table is in its stage and in the printed plan; a flow that is not part of the update counts as done."""
+    plain = manifest()
+    waiting = tuple(
+        flow.model_copy(update={"after_flows": ("web",)}) if flow.name == "app" else flow
+        for flow in plain.flows
+    )
+    ordered = plain.model_copy(update={"flows": waiting})
+    stages = {stage.dataset: stage for stage in plan_update(ordered, Selection()).refreshes}
+    assert (stages["bronze"].before("app"), stages["bronze"].before("web")) == (("web",), ())
+    assert str(stages["bronze"]).endswith(", app after web")
+    alone = plan_update(ordered, Selection(flows=("app",))).refreshes[0]
+    assert (alone.flows, alone.before("app")) == (("app",), ())
+    assert Manifest.model_validate_json(ordered.to_json()) == ordered
+    assert "after_flows" not in plain.to_json()
+
+
 def test_an_order_alone_is_in_the_manifest():
     """It is a field of the file where there is one, and no file of a pipeline without any changes."""
     plain = manifest()

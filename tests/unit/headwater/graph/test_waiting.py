@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DatasetCycle, UnknownDataset
-from headwater.graph.waiting import check_waits
+from headwater.graph.waiting import beside, check_waits, upstream
 
 NAMES = ("a", "b", "c", "d")
 
@@ -45,6 +45,33 @@ def test_nothing_waits_for_itself(flows: list[Flow], reads: dict[str, list[str]]
     around = [shown.split(" -> ")[:-1][i:] + shown.split(" -> ")[:-1][:i] for i in range(shown.count("->"))]
     assert circle.split(" -> ")[:-1] in around
     assert caught.value.where == "s.py:7"
+
+
+def test_flows_are_waited_for_by_name():
+    """A flow into the same table is waited for by itself, one into another table with its table; what is both is a dataset."""
+    live, history = flow("live", "history", "other", "v", "t", into="t"), flow("history", into="t")
+    flows = [live, history, flow("other", into="u"), flow("v", into="v"), flow("t", into="t")]
+    assert beside(live, flows) == ("history", "t")
+    assert upstream(live, flows, ("t", "u", "v")) == ("u", "v")
+    check_waits(flows, ("t", "u", "v"), {})
+
+
+def test_a_flow_does_not_wait_for_itself():
+    """Flows of one table that wait for each other are refused, and so is one that names itself or its own table."""
+    around = [
+        flow("live", "late", into="t"),
+        flow("history", into="t"),
+        flow("late", "history", "live", into="t"),
+    ]
+    with pytest.raises(
+        DatasetCycle,
+        match=r"Flows wait for each other in a circle: (live -> late -> live|late -> live -> late)",
+    ):
+        check_waits(around, ("t",), {})
+    with pytest.raises(DatasetCycle, match="Datasets wait for each other in a circle: t -> t"):
+        check_waits([flow("live", "live", into="t")], ("t",), {})
+    with pytest.raises(DatasetCycle, match="Datasets wait for each other in a circle: t -> t"):
+        check_waits([flow("live", "t", into="t")], ("t",), {})
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.booleans())))

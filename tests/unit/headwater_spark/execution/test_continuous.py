@@ -124,6 +124,52 @@ def test_a_reader_of_what_has_failed(update, looked):
     assert update.left == ([] if looked else [("silver", ["bronze"])])
 
 
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_flow_waits_for_one_beside_it(update, monkeypatch, drained):
+    """Rows of earlier updates do not let it start: the other flow has to be done in this one; where that fails, it is skipped."""
+    stage = RefreshStage(
+        "bronze", DatasetKind.STREAMING_TABLE, ("bronze", "silver"), waits={"silver": ("bronze",)}
+    )
+    outcomes = {name: FlowOutcome(name, "bronze") for name in stage.flows}
+    monkeypatch.setattr(continuous, "has_written", lambda *_: True)
+    order: list[str] = []
+
+    def first(run: FlowRun) -> None:
+        time.sleep(0.1)
+        order.append("looked")
+        if drained:
+            until_stopped(run)
+        else:
+            run.outcome.status = FlowStatus.FAILED
+
+    def second(run: FlowRun) -> None:
+        order.append("silver")
+        run.context.stop_requested.set()
+
+    update.does = {"bronze": first, "silver": second}
+    continuous.run_continuously(update.context, UpdatePlan((), (stage,)), outcomes, update.watch)
+    assert order == (["looked", "silver"] if drained else ["looked"])
+    assert update.left == ([] if drained else [("silver", ["bronze"])])
+
+
+@pytest.mark.parametrize("status", [FlowStatus.COMPLETED, FlowStatus.FAILED])
+def test_a_flow_that_runs_once_is_done_when_it_is_completed(update, monkeypatch, status):
+    """One that failed is done for readers of its table, which have been skipped or run as before, and for no flow that waits for it."""
+    run = ContinuousRun({})
+    monkeypatch.setattr(continuous, "FlowRun", lambda *_: SimpleNamespace(is_stream=False, name="bronze"))
+    monkeypatch.setattr(continuous, "run_flow", lambda *_, **__: None)
+    monkeypatch.setattr(
+        update.context.pipeline, "flow", lambda _: SimpleNamespace(once=True, name="bronze"), raising=False
+    )
+    stage = RefreshStage("bronze", DatasetKind.STREAMING_TABLE, ("bronze",))
+    continuous._run(update.context, run, stage, FlowOutcome("bronze", "bronze", status))
+    stop = threading.Event()
+    assert run.wait_for(["bronze"], stop) == frozenset()
+    run.gave_up("bronze")
+    failed = run.wait_for(["bronze"], stop, in_this_update=True)
+    assert failed == (frozenset() if status is FlowStatus.COMPLETED else {"bronze"})
+
+
 def test_a_reader_that_waits_ends_with_a_stop(update):
     """A flow whose table has not come is not started, and is no failure."""
 

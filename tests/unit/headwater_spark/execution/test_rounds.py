@@ -46,6 +46,20 @@ def test_readers_of_what_failed_are_out():
     assert flows_out(PLAN, results) == {"silver": [], "gold": ["silver"]}
 
 
+def test_what_waits_for_a_failed_flow_is_out():
+    """A flow that waits for one of its own table is out with it, through others too, and those beside them go on."""
+    waits = {"live": ("history",), "late": ("live",)}
+    stage = RefreshStage("bronze", ST, ("late", "live", "history", "beside"), waits=waits)
+    results = {flow: FlowOutcome(flow, "bronze", FlowStatus.COMPLETED) for flow in stage.flows}
+    assert flows_out(UpdatePlan((), (stage,)), results) == {}
+    results["history"].status = FlowStatus.FAILED
+    assert flows_out(UpdatePlan((), (stage,)), results) == {
+        "history": [],
+        "live": ["history"],
+        "late": ["live"],
+    }
+
+
 def test_the_others_go_on_until_the_time_is_up(monkeypatch):
     """A flow fails in the second round: it and its readers are left alone from then on, the others look until the end."""
     ran: list[set[str]] = []

@@ -33,13 +33,15 @@ class Run:
         self.begun: list[str] = []
         self.done: list[str] = []
         self.left_out: dict[str, list[str]] = {}
+        self.flows_left_out: dict[str, list[str]] = {}
         self.most = 0
-        self._failing, self._slow, self._lock = failing, slow, threading.Lock()
+        self._stages, self._failing, self._slow, self._lock = stages, failing, slow, threading.Lock()
         walk(stages, self._run, self._leave_out, lambda: len(self.done) >= stop_after)
 
     def _run(self, stage: RefreshStage, flow: str) -> bool:
         with self._lock:
-            assert not set(stage.after) - set(self.done) - {"elsewhere"}
+            over = {*self.done, *(s.dataset for s in self._stages if not set(s.flows) - set(self.done))}
+            assert not {*stage.after, *stage.before(flow)} - over - {"elsewhere"}
             self.begun.append(flow)
             self.most = max(self.most, len(self.begun) - len(self.done))
         time.sleep(0.1 if flow in self._slow else 0.01)
@@ -49,6 +51,7 @@ class Run:
 
     def _leave_out(self, stage: RefreshStage, lost: list[str]) -> None:
         self.left_out[stage.dataset] = lost
+        self.flows_left_out.update(dict.fromkeys(stage.flows, lost))
 
 
 def test_readers_of_a_failed_flow_are_left_out():
@@ -66,6 +69,38 @@ def test_a_table_is_done_when_all_its_flows_are(slow: str):
     run = Run([bronze, *stages_of({"silver": ["bronze"]})], failing=["app"], slow=[slow])
     assert sorted(run.done) == ["app", "web"]
     assert run.left_out == {"silver": ["bronze"]}
+
+
+def events(**waits: tuple[str, ...]) -> RefreshStage:
+    """A table with three flows, some of which wait for others."""
+    return RefreshStage("events", DatasetKind.STREAMING_TABLE, ("live", "history", "late"), waits=waits)
+
+
+def test_a_flow_waits_for_one_beside_it():
+    """History is drained first, then the live flow begins; readers of the table wait for both."""
+    reader = RefreshStage("silver", DatasetKind.STREAMING_TABLE, ("silver",), ("events",))
+    run = Run([events(live=("history",)), reader], slow=["history"])
+    assert run.done == ["late", "history", "live", "silver"]
+    chain = Run([events(live=("history",), history=("late",))], slow=["late"])
+    assert chain.done == ["late", "history", "live"]
+
+
+def test_a_flow_whose_predecessor_failed_is_left_out():
+    """So is what waits for that one; a flow beside them runs, and readers of the table are left out."""
+    reader = RefreshStage("silver", DatasetKind.STREAMING_TABLE, ("silver",), ("events",))
+    run = Run([events(live=("history",)), reader], failing=["history"])
+    assert sorted(run.done) == ["history", "late"]
+    assert run.flows_left_out == {"live": ["history"], "silver": ["events"]}
+    chain = Run([events(live=("history",), history=("late",))], failing=["late"])
+    assert chain.done == ["late"]
+    assert chain.flows_left_out == {"history": ["late"], "live": ["history"]}
+
+
+def test_after_a_stop_no_flow_of_a_table_is_begun():
+    """A flow that still waits for another one when the update is told to stop is left out, blaming nobody."""
+    run = Run([events(live=("history",), late=("live",))], stop_after=1)
+    assert run.done == ["history"]
+    assert run.flows_left_out == {"live": [], "late": ["live"]}
 
 
 def test_so_many_at_once():
