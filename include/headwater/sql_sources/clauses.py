@@ -38,9 +38,7 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
         UnsupportedArgument: one that can't be honoured.
     """
     arguments: dict[str, object] = {}
-    clauses: dict[tuple[str, ...], _Clause] = (
-        {("COMMENT",): _comment} if of_view else _STORED | {("COMMENT",): _comment}
-    )
+    clauses: dict[tuple[str, ...], _Clause] = (_OF_VIEW if of_view else _STORED) | {("COMMENT",): _comment}
     while not (parser.at_end or parser.see("AS") or parser.see("FLOW") or query_begins(parser)):
         token = parser.current
         for refused, (what, remedy) in _REFUSED.items():
@@ -48,7 +46,7 @@ def read_clauses(parser: StatementParser, *, of_view: bool) -> dict[str, object]
                 parser.unsupported(what, token, remedy)
         words = next((words for words in clauses if parser.see(*words)), None)
         if words is None:
-            known = ("COMMENT", "AS") if of_view else _CLAUSES
+            known = ("COMMENT", "TBLPROPERTIES", "AS") if of_view else _CLAUSES
             parser.expected("A clause", *known)
         parser.words(*words)
         for name, value in clauses[words](parser).items():
@@ -116,6 +114,7 @@ def _property(parser: StatementParser) -> tuple[str, str]:
 
 
 _Clause = Callable[[StatementParser], dict[str, object]]
+_OF_VIEW: dict[tuple[str, ...], _Clause] = {("TBLPROPERTIES",): _properties}
 _STORED: dict[tuple[str, ...], _Clause] = {
     ("USING",): _using,
     ("PARTITIONED", "BY"): _partitions,

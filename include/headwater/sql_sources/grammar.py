@@ -6,6 +6,7 @@ Decision 0159.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlglot.tokenizer_core import Token
 
@@ -74,6 +75,8 @@ def _create(parser: StatementParser, first: Token) -> Statement:
     columns = read_columns(parser, of_view=of_view)
     stored = read_clauses(parser, of_view=of_view)
     comment = stored.pop("comment", None)
+    if of_view and stored.pop("table_properties", None) is not None:
+        columns.idle["TBLPROPERTIES"] = "nothing is stored for a temporary view"
     if private:
         stored["private"] = True
     return _with_query(parser, first, name, kind, columns, str(comment) if comment else None, stored)
@@ -121,9 +124,7 @@ def _with_query(
             parser.need("BY", "NAME")
             query = parser.rest("A query")
         elif parser.words("REPLACE", "USING"):
-            stored["replace_using"] = parser.listed(lambda: parser.plain_name("a column"))
-            parser.need("SEQUENCE", "BY")
-            stored["sequence_by"] = parser.name("a column")
+            stored |= _key_and_sequence(parser)
             parser.need("BY", "NAME")
             query = parser.rest("A query")
         else:
@@ -158,7 +159,30 @@ def _flow(parser: StatementParser, first: Token) -> FlowStatement:
     parser.need(
         "BY", "NAME", remedy=f"Columns are matched by their names: {FORMS['CREATE FLOW'].partition(',')[0]}."
     )
-    return FlowStatement(name, target, parser.place(first), parser.rest("A query"), once, comment)
+    replacing = _replacing(parser, once=once)
+    return FlowStatement(
+        name, target, parser.place(first), parser.rest("A query"), once, comment, **replacing
+    )
+
+
+def _replacing(parser: StatementParser, *, once: bool) -> dict[str, Any]:
+    """``REPLACE WHERE condition`` or ``REPLACE USING (key) SEQUENCE BY column`` before a flow's query."""
+    token = parser.current
+    if not (parser.see("REPLACE", "WHERE") or parser.see("REPLACE", "USING")):
+        return {}
+    if once:
+        parser.unsupported("ONCE with REPLACE", token, "Take ONCE out: REPLACE says which rows give way.")
+    parser.words("REPLACE")
+    if parser.words("WHERE"):
+        return {"replace_where": parser.expression_text("A condition", ("SELECT",), ("WITH",), ("VALUES",))}
+    parser.words("USING")
+    return _key_and_sequence(parser)
+
+
+def _key_and_sequence(parser: StatementParser) -> dict[str, Any]:
+    keys = parser.listed(lambda: parser.plain_name("a column"))
+    parser.need("SEQUENCE", "BY")
+    return {"replace_using": keys, "sequence_by": parser.name("a column")}
 
 
 def _changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headwater.definitions.dataset import DatasetKind
@@ -63,7 +63,10 @@ class DatasetStatement:
 
 @dataclass(frozen=True)
 class FlowStatement:
-    """``CREATE FLOW ... AS INSERT INTO`` (with a query) or ``AS AUTO CDC INTO``; ``name`` is None where none is given."""
+    """``CREATE FLOW ... AS INSERT INTO`` (with a query) or ``AS AUTO CDC INTO``; ``name`` is None where none is given.
+
+    ``replace_where``: a condition. ``replace_using``: the columns of a key, with ``sequence_by``.
+    """
 
     name: str | None
     target: str
@@ -72,6 +75,9 @@ class FlowStatement:
     once: bool = False
     comment: str | None = None
     changes: Changes | None = None
+    replace_where: str | None = None
+    replace_using: Sequence[str] = ()
+    sequence_by: str | None = None
 
 
 @dataclass(frozen=True)

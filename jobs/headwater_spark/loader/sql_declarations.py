@@ -20,6 +20,7 @@ from headwater.definitions.source_location import declared_at
 from headwater.errors import InvalidExpectation
 from headwater.graph.registry import IdleClause, Registry
 from headwater.sql_sources.reading import Declaration, read_source
+from headwater.sql_sources.replaced_parts import with_parts
 from headwater.sql_sources.source import Fragment, SqlSource
 from headwater.sql_sources.statements import Changes, DatasetStatement, FlowStatement, Rule
 from headwater.sql_sources.values import Value, Values
@@ -48,7 +49,12 @@ def declare_source(
     Raises:
         InvalidPipeline: any of its kinds, with the user's place; nothing was run.
     """
-    for declaration in read_source(source, values_of(session, configuration)):
+    declarations = read_source(source, values_of(session, configuration))
+
+    def named(declaration: Declaration, name: str) -> str:
+        return registry.canonical(declaration.namespace.qualified(name, registry.schema))
+
+    for declaration in with_parts(declarations, named):
         _Declaring(declaration, registry, session).declare()
 
 
@@ -128,6 +134,12 @@ class _Declaring:
         assert statement.query is not None
         name = statement.name or target
         function = SqlQuery(self.session, name, statement.query, self._named)
+        if statement.replace_using:
+            dp.replace_flow(
+                function, target=target, name=name, comment=statement.comment, spark_conf=self._settings,
+                replace_using=statement.replace_using, sequence_by=statement.sequence_by,
+            )  # fmt: skip
+            return
         dp.append_flow(
             function, target=target, name=name, once=statement.once, comment=statement.comment, spark_conf=self._settings
         )  # fmt: skip

@@ -173,6 +173,20 @@ PAIRS: dict[str, tuple[str, Callable[[], Any]]] = {
         "CREATE STREAMING TABLE t FLOW REPLACE WHERE d > '2' BY NAME SELECT 1",
         lambda: dp.table(name="t", replace_where="d > '2'")(fresh()),
     ),
+    "replaced rows by a flow": (
+        "CREATE STREAMING TABLE t; CREATE FLOW f COMMENT 'c' AS INSERT INTO t BY NAME REPLACE USING (a, b) SEQUENCE BY n SELECT 1",
+        lambda: (
+            dp.create_streaming_table("t"),
+            dp.replace_flow(target="t", name="f", comment="c", replace_using=["a", "b"], sequence_by="n")(fresh()),
+        ),
+    ),
+    "a part by a flow": (
+        "USE SCHEMA shop; CREATE FLOW f AS INSERT INTO shop.t BY NAME REPLACE WHERE d > '2' AND (n IN (SELECT 1)) WITH c AS (SELECT 1) SELECT * FROM c;"
+        "CREATE STREAMING TABLE T (CONSTRAINT r EXPECT (a)) COMMENT 'c' CLUSTER BY (d)",
+        lambda: dp.table(name="T", comment="c", cluster_by=["d"], replace_where="d > '2' AND (n IN (SELECT 1))")(
+            dp.expect("r", "a")(fresh())
+        ),
+    ),
     "settings": (
         "SET spark.sql.ansi.enabled = false; SET pipelines.trigger.interval = '1 hour'; SET mine = 1;"
         "CREATE STREAMING TABLE t AS SELECT 1; CREATE TEMPORARY VIEW v AS SELECT 1",
@@ -272,7 +286,35 @@ def test_what_the_face_refuses(clause: str):
     assert caught.value.where == "a.sql:2"
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "",
+        "CREATE STREAMING TABLE t AS SELECT 1;",
+        "CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM(s) KEYS (id) SEQUENCE BY n;",
+        "USE SCHEMA a; CREATE STREAMING TABLE t; USE SCHEMA b;",
+        "CREATE STREAMING TABLE t; CREATE FLOW g AS INSERT INTO t BY NAME REPLACE WHERE d > 1 SELECT 1;",
+    ],
+)
+def test_a_part_apart_from_its_table(table: str):
+    """A flow that replaces a part needs the table in its source, without another query; else it is refused with the form that works."""
+    with pytest.raises(UnsupportedArgument, match="apart from the statement of that table") as caught:
+        declared(table + "\nCREATE FLOW f AS INSERT INTO t BY NAME REPLACE WHERE d > 1 SELECT 1")
+    assert caught.value.where == "a.sql:2:1"
+    assert "FLOW REPLACE WHERE condition BY NAME query" in caught.value.remedy
+
+
 def test_keys_are_noted():
     """A key is kept as a clause without effect, for the linter."""
     (idle,) = declared("CREATE STREAMING TABLE t (id INT PRIMARY KEY)").idle_clauses
     assert (idle.dataset, idle.location) == ("t", SourceLocation("a.sql", 1))
+
+
+def test_properties_of_a_view_are_noted():
+    """Lakeflow's views may have properties; here they are kept as a clause without effect, for the linter."""
+    registry = declared(
+        "CREATE TEMPORARY VIEW v (a COMMENT 'x') COMMENT 'c' TBLPROPERTIES ('quality' = 'silver') AS SELECT 1 AS a"
+    )
+    (idle,) = registry.idle_clauses
+    assert (idle.dataset, idle.clause) == ("v", "TBLPROPERTIES")
+    assert registry.datasets()[0].comment == "c"
