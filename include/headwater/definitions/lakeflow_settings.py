@@ -114,6 +114,8 @@ class LakeflowSettings(_Settings):
     permissions: Any = None
     lifecycle: Any = None
     pipeline_type: Any = None
+    rewind_generation_interval: Any = None
+    serverless_compute_id: Any = None
     filters: Any = None
     ingestion_definition: Any = None
     gateway_definition: Any = None

@@ -52,11 +52,14 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
 # Read without regard to letter case.
 _ANY_CASE = ("pipelines.autooptimize.managed", "pipelines.autooptimize.zordercols")
 IDLE = {
+    "pipelines.applyChangesPreviewEnabled": "AUTO CDC is always there",
     "pipelines.cdc.tombstoneGCFrequencyInSeconds": "deletes that are old enough are forgotten with each batch",
     "pipelines.channel": "the version that runs is the one that is installed",
     "pipelines.clusterShutdown.delay": "Spark ends with the update",
+    "pipelines.enableTrackHistory": "TRACK HISTORY ON is always there",
     "pipelines.incompatibleViewCheck.enabled": "views are checked at each start",
     "pipelines.tableManagedByMultiplePipelinesCheck.enabled": "a table of another pipeline is never written to",
+    "pipelines.useSharedClusters": "Spark ends with the update",
     "spark.databricks.streaming.realTimeMode.enabled": "a flow's own pipelines.trigger is enough",
 }
 # Table properties of the platform's own Delta, which open Delta refuses; no row depends on them. In any letter case.

@@ -55,6 +55,15 @@ _IDLE = {
     "permissions": "access is Airflow's matter",
     "lifecycle": "there is no deployment to guard",
     "pipeline_type": "there is one type of pipeline",
+    "rewind_generation_interval": "no points to rewind to are made; Delta keeps earlier versions of tables, and `headwater checkpoints "
+    "snapshot` a flow's position",
+    "serverless_compute_id": "Spark runs where the Spark connection of Airflow leads",
+}
+# Libraries that are no sources.
+_PACKAGES = {
+    "whl": "install it into the Python environment of the workers",
+    "jar": "name it under `spark`, as spark.jars",
+    "maven": "name it under `spark`, as spark.jars.packages",
 }
 _IDLE_OF_CLUSTERS = {
     "node_type_id": "machines are chosen where Spark runs",
@@ -154,8 +163,16 @@ def _libraries(settings: LakeflowSettings, made: Translation) -> None:
     root = (settings.root_path or "").rstrip("/")
     if settings.root_path is not None:
         made.idle("root_path", "paths count from the folder of this file; those below it are read so")
-    if settings.libraries is not None:
-        made.data["libraries"] = [_relative(entry, root) for entry in settings.libraries]
+    sources = []
+    for number, entry in enumerate(settings.libraries or ()):
+        package = next((kind for kind in _PACKAGES if set(entry) == {kind}), None)
+        if package is None:
+            sources.append(_relative(entry, root))
+        else:
+            what = entry[package].get("coordinates") if isinstance(entry[package], dict) else entry[package]
+            made.idle(f"libraries.{number}.{package}", f"{_PACKAGES[package]} ({what})")
+    if sources:
+        made.data["libraries"] = sources
 
 
 def _relative(entry: dict[str, Any], root: str) -> dict[str, Any]:

@@ -31,6 +31,17 @@ def test_each_key_at_each_place(place: SettingPlace):
     assert wrong_place([*IDLE, "spark.sql.ansi.enabled", "delta.appendOnly", "landing"], place) is None
 
 
+def test_keys_of_older_pipelines():
+    """Settings that once turned a feature on are in many pipelines: they are taken, with a sentence, where they stand there."""
+    older = (
+        "pipelines.applyChangesPreviewEnabled",
+        "pipelines.enableTrackHistory",
+        "pipelines.useSharedClusters",
+    )
+    spec = PipelineSpec.model_validate({"name": "a", "configuration": dict.fromkeys(older, "true")})
+    assert set(idle_settings(spec.configuration)) == set(older)
+
+
 def test_each_key_that_flows_read():
     """No key is read by code and refused where it is written."""
     read = {

@@ -39,7 +39,10 @@ SEED = """{
 """
 EVERYTHING: dict[str, Any] = {
     "name": "Sessions of the shop", "catalog": "main", "schema": "silver", "storage": "dbfs:/pipelines/x",
-    "libraries": [{"glob": {"include": "/Workspace/shop/src/**"}}, {"notebook": {"path": "/Workspace/shop/a.py"}}],
+    "libraries": [
+        {"glob": {"include": "/Workspace/shop/src/**"}}, {"notebook": {"path": "/Workspace/shop/a.py"}},
+        {"maven": {"coordinates": "a:b:1"}}, {"whl": "/x.whl"}, {"jar": "dbfs:/x.jar"},
+    ],
     "root_path": "/Workspace/shop/", "configuration": {"landing": "data", "limit": 3}, "parameters": {"region": "eu"},
     "development": True, "continuous": False, "edition": "ADVANCED", "channel": "CURRENT", "photon": True, "serverless": False,
     "clusters": [
@@ -51,7 +54,8 @@ EVERYTHING: dict[str, Any] = {
     "tags": {"team": "shop", "core": ""}, "event_log": {"schema": "logs", "name": "events"},
     "environment": {"dependencies": ["httpx"]}, "run_as": {"user_name": "a@b.c"}, "restart_window": {}, "budget_policy_id": "b",
     "usage_policy_id": "u", "deployment": {}, "allow_duplicate_names": True, "expected_last_modified": 1, "dry_run": False,
-    "permissions": [], "lifecycle": {}, "pipeline_type": "WORKSPACE", "trigger": {"cron": {"quartz_cron_schedule": "0 0 * * * ?"}},
+    "permissions": [], "lifecycle": {}, "pipeline_type": "WORKSPACE",
+    "rewind_generation_interval": {"interval": 1, "time_unit": "HOURS"}, "serverless_compute_id": "c", "trigger": {"cron": {"quartz_cron_schedule": "0 0 * * * ?"}},
 }  # fmt: skip
 
 
@@ -108,6 +112,8 @@ def test_every_setting_has_an_effect_or_a_sentence(tmp_path: Path):
     assert unsaid == set()
     cluster = {f"clusters.0.{key}" for key in EVERYTHING["clusters"][0] if key != "label"}
     assert cluster | {"clusters.1"} <= said
+    assert {"libraries.2.maven", "libraries.3.whl", "libraries.4.jar"} <= said
+    assert "spark.jars.packages (a:b:1)" in str(source.notes)
     assert "hidden-value" not in str(source.notes)
 
 
