@@ -23,6 +23,7 @@ from headwater_spark.facade.source_substitutes import (
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
+from headwater_spark.sources.file_options import file_overrides
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _CLOUD_FILES = "cloudfiles"
@@ -213,6 +214,7 @@ class _KnowsFormats(SubstitutingReader):
         if self.source_format == _CLOUD_FILES:
             return self._load_cloud_files(path, schema if schema is not None else self._schema)
         self._refuse_rescue()
+        self._check_files()
         self._check_addresses(path)
         super().options(**{**options, **self._translated()})  # type: ignore[misc]
         pinned = self._pinned(path) if self.source_format == "delta" and schema is None else None
@@ -230,6 +232,7 @@ class _KnowsFormats(SubstitutingReader):
     def xml(self, path: Any, *more: Any, **options: Any) -> DataFrame:
         """As Spark's."""
         self.source_format = "xml"
+        self._check_files()
         self._check_addresses(path)
         return super().xml(path, *more, **options)  # type: ignore[misc,no-any-return]
 
@@ -253,6 +256,10 @@ class _KnowsFormats(SubstitutingReader):
                 f"{self.source_format or 'parquet'!r}.",
                 remedy='Files: spark.readStream.format("cloudFiles"). Delta: a stream of a table that is not of the pipeline.',
             )
+
+    def _check_files(self) -> None:
+        if self.source_format in FILE_FORMATS:
+            super().options(**file_overrides(self.source_format, self.options_given))  # type: ignore[misc]
 
     @property
     def _can_rescue(self) -> bool:

@@ -142,6 +142,7 @@ class SubstitutingReader:
                 return frame
         self.source_format = name
         self._refuse_rescue()
+        self._check_files()
         self._check_addresses(path)
         paths = path if name == "parquet" and isinstance(path, list) else [path]
         return getattr(super(), name)(*paths, *more, **options)  # type: ignore[no-any-return]
@@ -156,6 +157,9 @@ class SubstitutingReader:
 
     def _refuse_rescue(self) -> None:
         """Refuse an option that would be ignored; overridden by readers that know formats."""
+
+    def _check_files(self) -> None:
+        """Translate, or refuse, options of files that would be ignored; overridden by readers that know formats."""
 
     def _substituted(
         self, source: str, path: Any, schema: Any, options: Mapping[str, Any]

@@ -11,8 +11,10 @@ from enum import StrEnum
 from headwater.definitions.source import CLOUD_FILES_AGE
 from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
+from headwater_spark.sources.file_options import NAME_PATTERN, SKIPPED_ROWS, name_pattern, refuse_skipping
 
 _PREFIX = "cloudfiles."
+_CREDENTIAL = "databricks.servicecredential"
 FORMATS = ("json", "csv", "parquet", "avro", "orc", "xml", "text", "binaryFile")
 RESCUED = "_rescued_data"
 # They tune file discovery and scaling in the closed runtime. Here each start lists the folder.
@@ -21,7 +23,7 @@ _NOTED = (
     "fetchParallelism", "listOnStart", "queueUrl", "region", "pathRewrites", "resourceTag", "resourceTags",
     "connectionString", "resourceGroup", "subscriptionId", "tenantId", "clientId", "clientSecret", "projectId",
     "subscription", "client", "clientEmail", "privateKey", "privateKeyId", "awsAccessKey", "awsSecretKey", "roleArn",
-    "roleExternalId", "roleSessionName", "stsEndpoint",
+    "roleExternalId", "roleSessionName", "stsEndpoint", "queueName",
 )  # fmt: skip
 # Options of Spark's readers that public code writes with the prefix, where they do nothing.
 _WITHOUT_PREFIX = (
@@ -147,8 +149,7 @@ def parse_options(
         if lowered == "rescueddatacolumn":
             own["rescuedDataColumn"] = value
         elif not lowered.startswith(_PREFIX):
-            _check_native(key, value)
-            native[key] = value
+            notes += _take_native(key, value, native)
         elif (name := spellings.get(lowered.removeprefix(_PREFIX))) is None:
             if not unknown_allowed:
                 raise _unknown(key)
@@ -165,10 +166,22 @@ def parse_options(
             notes.append(_infer_schema(value, schema_given=schema_given))
         else:
             own[name] = value
+    native |= name_pattern({key.lower(): value for key, value in options.items()})
     parsed = _checked(own, native, tuple(notes), schema_given=schema_given)
     _check_encoding(parsed, java_charsets=java_charsets)
     _check_variant(parsed, schema_given=schema_given)
     return parsed
+
+
+def _take_native(key: str, value: str, native: dict[str, str]) -> list[str]:
+    """Check an option without the prefix, and add it to ``native`` where Spark knows it by this name; notes about it."""
+    lowered = key.lower()
+    if lowered == _CREDENTIAL:
+        return [f"{key} has no effect here: keys of a store are found in the environment"]
+    _check_native(key, value)
+    if lowered != NAME_PATTERN:
+        native[key] = value
+    return []
 
 
 def _checked(
@@ -241,6 +254,8 @@ def _check_native(key: str, value: str) -> None:
     lowered = key.lower()
     if lowered in _REFUSED:
         raise InvalidSourceOption(f"{key} can't be used with cloudFiles.", remedy=_REFUSED[lowered])
+    if lowered == SKIPPED_ROWS:
+        refuse_skipping(value)
     if lowered == "mode" and value.upper() == "DROPMALFORMED":
         raise InvalidSourceOption(
             "mode = DROPMALFORMED can't be used with cloudFiles.",

@@ -85,6 +85,13 @@ def test_what_tunes_the_closed_runtime_is_noted():
     assert "useNotifications" in options.notes[0]
 
 
+def test_names_that_only_auto_loader_has():
+    """A pattern of files is Spark's under its other name, and a credential of the platform is noted."""
+    options = parse(_fileNamePattern="*2.json", **{"_databricks.serviceCredential": "c"})
+    assert dict(options.native) == {"pathGlobFilter": "*2.json"}
+    assert "databricks.serviceCredential has no effect" in options.notes[0]
+
+
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
@@ -108,6 +115,8 @@ def test_what_tunes_the_closed_runtime_is_noted():
         ({"cleanSource": "delete", "cleanSource__retentionDuration": "1 day"}, "7 days"),
         ({"cleanSource__retentionDuration": "soon"}, "14 days"),
         ({"_badRecordsPath": "/x"}, "rescued"),
+        ({"format": "csv", "_skipRows": "2"}, "from_csv"),
+        ({"_fileNamePattern": "*.json", "_pathGlobFilter": "*.json"}, "Keep one"),
         ({"_mode": "DROPMALFORMED"}, "_rescued_data"),
         ({"_recursiveFileLookup": "false"}, "pathGlobFilter"),
         ({"_encoding": "latin1"}, "UTF-8"),

@@ -1,0 +1,53 @@
+"""Options of file reads that only the closed platform's readers know: open Spark passes over them, and reads other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headwater.errors import InvalidSourceOption
+
+GLOB = "pathGlobFilter"
+NAME_PATTERN = "filenamepattern"
+SKIPPED_ROWS = "skiprows"
+NO_SKIPPING = (
+    'Cut the lines off where the files come from; or read them with format("text"), leave the lines out by a filter, and parse the rest '
+    "with from_csv."
+)
+_BAD_RECORDS = 'Give the schema a column _corrupt_record STRING, and the table a rule: dp.expect_or_quarantine("readable", "_corrupt_record IS NULL").'
+
+
+def file_overrides(source_format: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options to set over those ``options`` (keys in lower case) of a read of files.
+
+    ``fileNamePattern`` is the platform's other name for ``pathGlobFilter``.
+
+    Raises:
+        InvalidSourceOption: one that would change which rows come, and can't be honoured.
+    """
+    if "badrecordspath" in options:
+        raise InvalidSourceOption(
+            "badRecordsPath is not in open Spark, which would pass over it.", remedy=_BAD_RECORDS
+        )
+    if source_format == "csv":
+        refuse_skipping(options.get(SKIPPED_ROWS))
+    return name_pattern(options)
+
+
+def refuse_skipping(rows: str | None) -> None:
+    """Refuse ``skipRows``: the header would be looked for in the wrong line. Raises InvalidSourceOption."""
+    if rows is not None and rows.strip() != "0":
+        raise InvalidSourceOption(
+            f"skipRows = {rows} can't be honoured: open Spark's reader of CSV files skips no lines.",
+            remedy=NO_SKIPPING,
+        )
+
+
+def name_pattern(options: Mapping[str, str]) -> dict[str, str]:
+    """``fileNamePattern`` under its other name; nothing where it is not given. Raises InvalidSourceOption where both are."""
+    if NAME_PATTERN not in options:
+        return {}
+    if GLOB.lower() in options:
+        raise InvalidSourceOption(
+            "fileNamePattern and pathGlobFilter are two names of one option.", remedy="Keep one."
+        )
+    return {GLOB: options[NAME_PATTERN]}

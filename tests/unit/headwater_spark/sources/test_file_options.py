@@ -1,0 +1,64 @@
+"""Options that only the closed platform's readers of files know are translated or refused, never passed over."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import DataFrameReader
+
+from headwater.errors import InvalidSourceOption
+from headwater_spark.facade.pipeline_session import PipelineBatchReader
+from headwater_spark.sources.file_options import file_overrides
+
+
+@pytest.mark.parametrize(
+    ("source_format", "options", "says", "remedy"),
+    [
+        ("csv", {"skiprows": "2"}, "skipRows = 2", "from_csv"),
+        ("json", {"badrecordspath": "/x"}, "badRecordsPath", "_corrupt_record IS NULL"),
+        ("", {"filenamepattern": "*.csv", "pathglobfilter": "*.csv"}, "two names", "Keep one"),
+    ],
+)
+def test_what_would_change_the_rows(source_format: str, options: dict[str, str], says: str, remedy: str):
+    """It is refused with the way that works."""
+    with pytest.raises(InvalidSourceOption, match=says) as caught:
+        file_overrides(source_format, options)
+    assert remedy in caught.value.remedy
+
+
+def test_what_is_fine():
+    """The other name of the glob is Spark's; no rows to skip, and options of other formats, are no matter."""
+    assert file_overrides("csv", {"filenamepattern": "*2.csv"}) == {"pathGlobFilter": "*2.csv"}
+    assert file_overrides("csv", {"skiprows": "0", "header": "true"}) == {}
+    assert file_overrides("json", {"skiprows": "2"}) == {}
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> PipelineBatchReader:
+    """A reader of the facade over one that only keeps its options."""
+    made = object.__new__(PipelineBatchReader)
+    made.session = SimpleNamespace(substitutes=None, resolution=None)  # type: ignore[assignment]
+    made.options_given, made.options_spelled, kept = {}, {}, {}
+
+    def options(self: DataFrameReader, **more: object) -> DataFrameReader:
+        kept.update(more)
+        return self
+
+    monkeypatch.setattr(DataFrameReader, "option", lambda self, key, value: options(self, **{key: value}))
+    monkeypatch.setattr(DataFrameReader, "options", options)
+    monkeypatch.setattr(DataFrameReader, "format", lambda self, _: self)
+    for name in ("load", "csv", "json", "parquet", "xml"):
+        monkeypatch.setattr(DataFrameReader, name, lambda *_, **__: dict(kept))
+    return made
+
+
+def test_every_way_to_read_files(reader: PipelineBatchReader):
+    """By format and by its short form alike, batch and stream share the code."""
+    reader.option("fileNamePattern", "*2.json")
+    for read in (reader.json, reader.csv, reader.parquet, reader.xml, reader.format("json").load):
+        assert read("/data")["pathGlobFilter"] == "*2.json"  # type: ignore[operator]
+    reader.option("skipRows", 1)
+    for read in (reader.csv, reader.format("csv").load):
+        with pytest.raises(InvalidSourceOption, match="skipRows"):
+            read("/data")
