@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,26 @@ def test_batches_of_this_run(monkeypatch, tmp_path: Path):
     recording.records.record_missed()
     assert recording.recorded == [(6, 2, ['{"n": 6}'])]
     assert (recording.outcome.batches, recording.outcome.output_rows) == (1, 2)
+
+
+@pytest.mark.parametrize("source", ["FileStreamSource[file:/landing]", "KafkaV2[Subscribe[t]]"])
+def test_how_long_folders_were_listed(monkeypatch, tmp_path: Path, source: str):
+    """An update that reads files says so in its end, once, with the time of all batches; one that reads something else does not."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    monkeypatch.setattr(recording.records, "_executors", SimpleNamespace(take=lambda _: 1))
+    recording.start()
+    body = {"sources": [{"description": source, "numInputRows": 1}], "durationMs": {"latestOffset": 40}}
+    for batch in (6, 7):
+        plan_batch(recording.folder, batch, {"n": batch}, done=True)
+        recording.records.on_progress(SimpleNamespace(
+            batchId=batch, observedMetrics={}, json=json.dumps(body), sources=(), runId="r", numInputRows=1,
+        ))  # fmt: skip
+    recording.records.record_missed()
+    told = [more for kind, _, more in recording.context.events.emitted if kind == "operation_progress"]
+    found = [more["details"]["operation_progress"] for more in told]
+    assert [(one["type"], one["status"], one["duration_ms"]) for one in found] == (
+        [("AUTO_LOADER_LISTING", "COMPLETED", 80)] if source.startswith("File") else []
+    )
 
 
 @pytest.mark.parametrize(
