@@ -118,6 +118,21 @@ def test_how_long_folders_were_listed(monkeypatch, tmp_path: Path, source: str):
     )
 
 
+@pytest.mark.parametrize(("dropped", "told"), [((3, 4), 7), ((0, 0), None), ((), None)])
+def test_rows_that_came_too_late(monkeypatch, tmp_path: Path, dropped: tuple[int, ...], told: int | None):
+    """Rows that the watermark left out, of all operators of the query, are among the measures of a batch, where there are any."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    monkeypatch.setattr(recording.records, "_executors", SimpleNamespace(take=lambda _: 1))
+    recording.start()
+    plan_batch(recording.folder, 6, {"n": 6}, done=True)
+    body = {"stateOperators": [{"numRowsDroppedByWatermark": rows} for rows in dropped]}
+    recording.records.on_progress(SimpleNamespace(
+        batchId=6, observedMetrics={}, json=json.dumps(body), sources=(), runId="r", numInputRows=9,
+    ))  # fmt: skip
+    (batch,) = (more for kind, _, more in recording.context.events.emitted if kind == "flow_progress")
+    assert batch["details"]["flow_progress"]["metrics"].get("num_rows_dropped_by_watermark") == told
+
+
 @pytest.mark.parametrize(
     ("written", "quality", "kept"),
     [
