@@ -39,12 +39,12 @@ from headwater.declarations.expectations import (
 )
 from headwater.declarations.flows import append_flow, replace_flow, update_flow
 from headwater.declarations.hooks import on_event_hook
+from headwater.declarations.managed_tables import create_table
 from headwater.declarations.reads import read, read_stream
 from headwater.declarations.sinks import create_sink, foreach_batch_sink
 
 # Legacy names, as they are met in code written for Delta Live Tables.
 view = create_view = temporary_view
-create_table = table
 create_target_table = create_streaming_live_table = create_streaming_table
 readStream = read_stream  # noqa: N816 - the platform's spelling
 

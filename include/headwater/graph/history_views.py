@@ -18,7 +18,8 @@ _SYSTEM_ENDS = {"__SYSTEM_START_AT": "known_from", "__SYSTEM_END_AT": "known_to"
 
 
 def declare_targets(registry: Registry) -> None:
-    """Declare the targets of change flows that nothing declares, as streaming tables."""
+    """Declare tables that no query has turned up for, and the targets of change flows that nothing declares, as streaming tables."""
+    registry.declare_waiting()
     for flow in registry.flows():
         if flow.changes is not None and not _has(registry, flow.target):
             name = registry.dataset_name(flow.target, flow.location)

@@ -53,6 +53,17 @@ class DeclaredSchedule:
     location: SourceLocation
 
 
+class WaitingDeclaration:
+    """One that is made when all sources are loaded, unless it is taken back before."""
+
+    def __init__(self, declare: Callable[[], None]) -> None:
+        self.declare: Callable[[], None] | None = declare
+
+    def cancel(self) -> None:
+        """Take it back."""
+        self.declare = None
+
+
 class Registry:
     """The datasets and flows of one pipeline, in the order they were declared."""
 
@@ -68,6 +79,7 @@ class Registry:
         self._expectations: dict[int, list[Expectation]] = {}
         self._hooks: dict[str, EventHook] = {}
         self._outer_values: dict[str, dict[str, object]] = {}
+        self._waiting: list[WaitingDeclaration] = []
         self._kept: list[Callable[..., Any]] = []
 
     def dataset_name(self, text: str, where: SourceLocation | None = None) -> DatasetName:
@@ -135,6 +147,19 @@ class Registry:
                 remedy="Give each flow its own name: dp.append_flow(target=..., name=...).",
             )
         self._flows[flow.name] = flow
+
+    def declare_later(self, declare: Callable[[], None]) -> WaitingDeclaration:
+        """Have ``declare`` called when all sources are loaded, with this registry as the active one."""
+        self._waiting.append(WaitingDeclaration(declare))
+        return self._waiting[-1]
+
+    def declare_waiting(self) -> None:
+        """All sources are loaded: make the declarations that waited for it and were not taken back."""
+        waiting, self._waiting = self._waiting, []
+        with registering(self):
+            for one in waiting:
+                if one.declare is not None:
+                    one.declare()
 
     def add_schedule(self, dataset: str, cron: str, where: SourceLocation) -> None:
         """Record when a dataset wants its updates."""

@@ -20,6 +20,7 @@ FORMS = {
     "CREATE LIVE TABLE": f"CREATE LIVE TABLE {_TABLE} AS query",
     "CREATE TEMPORARY LIVE VIEW": "CREATE TEMPORARY LIVE VIEW name [(rules)] AS query",
     "CREATE STREAMING LIVE VIEW": "CREATE STREAMING LIVE VIEW name [(rules)] AS query",
+    "CREATE TABLE": f"CREATE TABLE {_TABLE} [FLOW INSERT [ONCE] BY NAME query]",
     "CREATE FLOW": f"CREATE FLOW name AS INSERT INTO [ONCE] target BY NAME query, or AS AUTO CDC INTO {_CHANGES}",
     "AUTO CDC INTO": f"CREATE FLOW name AS AUTO CDC INTO {_CHANGES}",
     "APPLY CHANGES INTO": f"APPLY CHANGES INTO {_CHANGES}",
@@ -52,7 +53,8 @@ _FORBIDDEN = {
 }  # fmt: skip
 _BETWEEN = ("OR", "REPLACE", "REFRESH", "EXTERNAL", "GLOBAL", "PRIVATE")
 _CREATED = {
-    "TABLE": "Write CREATE OR REFRESH STREAMING TABLE (rows are appended) or MATERIALIZED VIEW (equals its query).",
+    "TABLE": "Write CREATE OR REFRESH STREAMING TABLE (rows are appended) or MATERIALIZED VIEW (equals its query); or CREATE TABLE "
+    "without AS, which flows fill.",
     "VIEW": "Write CREATE TEMPORARY VIEW (for this pipeline alone), or CREATE OR REFRESH MATERIALIZED VIEW (stored, for all).",
     "FUNCTION": "Write the expression into the query, or register a function in a Python source.",
     "SCHEMA": "Folders of schemas are made with the first table.",

@@ -65,7 +65,9 @@ def _create(parser: StatementParser, first: Token) -> Statement:
     if parser.words("FLOW"):
         return _flow(parser, first)
     start = parser.position
-    kind, private = _kind(parser)
+    # Lakeflow's tables that flows alone fill: a streaming table by another word.
+    managed = parser.words("TABLE")
+    kind, private = (DatasetKind.STREAMING_TABLE, False) if managed else _kind(parser)
     if kind is None:
         parser.back_to(start - 1)
         raise _unknown(parser)
@@ -74,6 +76,9 @@ def _create(parser: StatementParser, first: Token) -> Statement:
     of_view = kind is DatasetKind.TEMPORARY_VIEW
     columns = read_columns(parser, of_view=of_view)
     stored = read_clauses(parser, of_view=of_view)
+    if managed and not (parser.at_end or parser.see("FLOW", "INSERT")):
+        parser.back_to(start - 1)
+        raise _unknown(parser)
     comment = stored.pop("comment", None)
     if of_view and stored.pop("table_properties", None) is not None:
         columns.idle["TBLPROPERTIES"] = "nothing is stored for a temporary view"

@@ -213,6 +213,33 @@ def test_settings_of_a_table_without_a_query(registry: Registry):
     }
 
 
+def test_a_table_that_flows_fill(registry: Registry):
+    """``create_table`` called by itself is an empty table, at its line; above a function it is the table of that query."""
+    dp.create_table("empty", comment="c", private=True, expect_all_or_drop={"r": "a > 0"})
+    dp.create_table(name="named")
+
+    @dp.create_table(name="queried", comment="q")
+    def rows() -> None:
+        return None
+
+    @dp.create_table
+    def bare() -> None:
+        return None
+
+    assert [dataset.name for dataset in registry.datasets()] == ["queried", "bare"]
+    registry.declare_waiting()
+    registry.declare_waiting()
+    datasets = {dataset.name: dataset for dataset in registry.datasets()}
+    assert list(datasets) == ["queried", "bare", "empty", "named"]
+    assert [datasets[name].kind for name in ("queried", "bare")] == [DatasetKind.TABLE] * 2
+    assert [datasets[name].kind for name in ("empty", "named")] == [DatasetKind.STREAMING_TABLE] * 2
+    assert (datasets["empty"].private, datasets["empty"].expectations[0].name) == (True, "r")
+    assert f"{__file__}:" in str(datasets["empty"].location)
+    assert [flow.name for flow in registry.flows()] == ["queried", "bare"]
+    with pytest.raises(UnsupportedArgument, match="no argument 'expect_all'"):
+        dp.create_table(name="x", expect_all={"r": "a"})(lambda: None)
+
+
 def test_a_flow_that_waits(registry: Registry):
     """``depends_on`` takes one name or several, in any spelling of the pipeline's, of flows also such that no dataset may have;
     anything else is refused."""

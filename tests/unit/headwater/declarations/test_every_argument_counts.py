@@ -47,6 +47,10 @@ CASES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "materialized_view": ({}, {**_TABLE, "replace_where": "a > 1", "refresh_policy": "incremental"}),
     "temporary_view": ({}, {"name": "other", "comment": "c", "spark_conf": {"a": "1"}}),
     "create_streaming_table": ({"name": "t"}, {**{k: v for k, v in _TABLE.items() if k != "private"}, **_RULES}),
+    "create_table": (
+        {"name": "t"},
+        {**_TABLE, **_RULES, "replace_using": ["k"], "sequence_by": "s", "replace_where": "a > 1", "temporary": True},
+    ),
     "append_flow": ({"target": "t"}, {**_FLOW, "once": True, "depends_on": ["x"], "import_checkpoint": "/x"}),
     "update_flow": ({"target": "t"}, {**_FLOW, "depends_on": ["x"]}),
     "replace_flow": (
@@ -93,6 +97,7 @@ def declared(name: str, given: Mapping[str, Any]) -> object:
         try:
             if name.startswith("create_"):
                 face(**given)
+                registry.declare_waiting()
             else:
                 decorate = face(**given)
 

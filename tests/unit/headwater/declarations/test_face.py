@@ -20,6 +20,9 @@ FACE = {
     "create_sink": "name format options",
     "create_streaming_table": "name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by "
     "schema expect_all expect_all_or_drop expect_all_or_quarantine expect_all_or_fail row_filter format",
+    "create_table": "query_function name comment spark_conf table_properties path partition_cols cluster_by_auto cluster_by schema "
+    "expect_all expect_all_or_drop expect_all_or_quarantine expect_all_or_fail row_filter private replace_using sequence_by "
+    "replace_where temporary format",
     "expect": "name constraint",
     "expect_all": "expectations",
     "expect_all_or_drop": "expectations",
@@ -50,7 +53,6 @@ LEGACY = {
     "apply_changes_from_snapshot": dp.create_auto_cdc_from_snapshot_flow,
     "create_streaming_live_table": dp.create_streaming_table,
     "readStream": dp.read_stream,
-    "create_table": dp.table,
     "create_target_table": dp.create_streaming_table,
     "create_view": dp.temporary_view,
 }
@@ -80,7 +82,9 @@ def test_functions_can_be_tested_by_themselves():
     def function() -> int:
         return 7
 
-    plain = (dp.table, dp.streaming_table, dp.materialized_view, dp.temporary_view, dp.view)
+    plain = (
+        dp.table, dp.streaming_table, dp.materialized_view, dp.temporary_view, dp.view, dp.create_table,
+    )  # fmt: skip
     for decorate in plain:
         assert decorate(function) is function
         assert decorate(name="x")(function) is function

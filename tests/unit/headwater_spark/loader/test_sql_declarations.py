@@ -132,6 +132,17 @@ PAIRS: dict[str, tuple[str, Callable[[], Any]]] = {
             dp.append_flow(target="t", name="g", once=True)(fresh()),
         ),
     ),
+    "managed tables": (
+        f"CREATE TABLE t (id INT, {RULES}) COMMENT 'c' CLUSTER BY (id); CREATE FLOW f AS INSERT INTO t BY NAME SELECT 1;"
+        "CREATE TABLE u FLOW INSERT ONCE BY NAME SELECT 1; CREATE TABLE v FLOW INSERT BY NAME SELECT 1",
+        lambda: (
+            dp.create_streaming_table("t", schema="id INT", comment="c", cluster_by=["id"], **ALL_RULES),
+            dp.append_flow(target="t", name="f")(fresh()),
+            dp.create_streaming_table("u"),
+            dp.append_flow(target="u", name="u", once=True)(fresh()),
+            dp.streaming_table(name="v")(fresh()),
+        ),
+    ),
     "append once inside": (
         "CREATE STREAMING TABLE t FLOW INSERT ONCE BY NAME SELECT 1",
         lambda: (dp.create_streaming_table("t"), dp.append_flow(target="t", name="t", once=True)(fresh())),
