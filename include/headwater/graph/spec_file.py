@@ -18,6 +18,7 @@ from headwater.definitions.spec_model import WrongAt
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bundle
 from headwater.graph.lakeflow_spec import SettingNote, translated
+from headwater.graph.spec_secrets import by_variables
 from headwater.graph.spec_text import parse_spec, unusable
 from headwater.graph.whole_bundle import whole_bundle
 from headwater.runtime.secret_values import names_a_secret
@@ -83,6 +84,7 @@ class SpecSource:
 def read_source(path: Path, pipeline: str | None = None, target: str | None = None) -> SpecSource:
     """Read a file in any of its forms; ``pipeline``: which one of a bundle, ``target``: of its targets. Raises InvalidSpec."""
     data, node = parse_spec(path)
+    data = by_variables(data)
     if not is_bundle(data):
         if (chosen := pipeline or target) is not None:
             raise InvalidSpec(
@@ -94,7 +96,7 @@ def read_source(path: Path, pipeline: str | None = None, target: str | None = No
         return _from_lakeflow(path, data, node) if lakeflow else SpecSource(path, data, node)
     try:
         bundle = whole_bundle(path, target)
-        bundled = bundle_pipeline(bundle.data, pipeline)
+        bundled = bundle_pipeline(by_variables(bundle.data), pipeline)
     except NotOnePipeline as error:
         raise InvalidSpec(
             f"{error}.", where=f"{path}:{_line(node, error.keys)}", remedy=error.remedy

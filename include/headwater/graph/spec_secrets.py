@@ -8,9 +8,24 @@ from types import MappingProxyType
 from typing import Any
 
 from headwater.definitions.pipeline_spec import PipelineSpec
-from headwater.runtime.secret_values import names_a_secret, note_secret
+from headwater.runtime.secret_values import names_a_secret, note_secret, secret_variable
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)")
+
+
+# How settings of the closed platform name a secret: of a scope and a key.
+_REFERENCE = re.compile(r"\{\{\s*secrets/([^/{}]+)/([^/{}]+?)\s*\}\}")
+
+
+def by_variables(value: Any) -> Any:
+    """The value with each ``{{secrets/scope/key}}`` as the ``${env:...}`` of the variable that ``dbutils.secrets`` would read."""
+    if isinstance(value, Mapping):
+        return {key: by_variables(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [by_variables(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    return _REFERENCE.sub(lambda match: f"${{env:{secret_variable(match[1], match[2])}}}", value)
 
 
 def note_secrets(

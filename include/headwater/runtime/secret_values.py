@@ -56,6 +56,11 @@ def without_known(text: str) -> str:
     return text
 
 
+def secret_variable(scope: str, key: str) -> str:
+    """The environment variable that holds a secret of the closed platform."""
+    return _DECLARED + re.sub(r"\W", "_", f"{scope}_{key}").upper()
+
+
 def declared_secret(scope: str, key: str, environment: Mapping[str, str] = os.environ) -> str:
     """The text of a secret of the closed platform: ``event-hub``, ``key`` is ``HEADWATER_SECRET_EVENT_HUB_KEY``.
 
@@ -64,7 +69,7 @@ def declared_secret(scope: str, key: str, environment: Mapping[str, str] = os.en
     Raises:
         UsageError: the variable is not set; the error names it.
     """
-    name = _DECLARED + re.sub(r"\W", "_", f"{scope}_{key}").upper()
+    name = secret_variable(scope, key)
     value = environment.get(name)
     if value is None:
         raise UsageError(
