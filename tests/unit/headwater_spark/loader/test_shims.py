@@ -10,7 +10,7 @@ from tests.object_stores import store_server
 
 from headwater.errors import UsageError
 from headwater_spark.facade.noted_reads import noting_reads
-from headwater_spark.loader.shims import DbUtils, FileSystem
+from headwater_spark.loader.shims import DbUtils, FileSystem, runtime_names
 
 
 @pytest.fixture
@@ -121,3 +121,12 @@ def test_a_folder_that_others_write_is_listed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "stat", renaming)
     assert [(entry.name, entry.size) for entry in FileSystem().ls(str(tmp_path))] == [("a", 2)]
+
+
+def test_nothing_is_shown():
+    """``display`` and ``displayHTML`` take whatever they take in a notebook, and touch nothing of it: a stream would be started."""
+    names = runtime_names(None, {})
+    for show in (names["display"], names["displayHTML"]):
+        assert show(object(), streamName="s", checkpointLocation="/x") is None
+    assert names["dbutils"].widgets.getAll() == {}
+    assert names["sc"] is None
