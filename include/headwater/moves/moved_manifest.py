@@ -94,6 +94,9 @@ def _renamed(flow: FlowEntry, move: TableMove, table: DatasetEntry | None = None
         else source
         for source in flow.sources
     )
-    own = {"name": renamed_flow(flow.name, old, new), "target": new} if flow.target == old else {}
+    own: dict[str, object] = {}
+    if flow.target == old:
+        waits = tuple(renamed_flow(name, old, new) for name in flow.after_flows)
+        own = {"name": renamed_flow(flow.name, old, new), "target": new, "after_flows": waits}
     renamed = _with_order(flow, lambda name: new if name == old and table is not None else name)
     return renamed.model_copy(update={**own, "sources": sources})

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import DataFrameReader
 
-from headwater.errors import InvalidSourceOption
-from headwater_spark.facade.pipeline_session import PipelineBatchReader
+from headwater.errors import InvalidSourceOption, UnsupportedSource
+from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineStreamReader
+from headwater_spark.facade.sql_sources import SourceCall, frame_of
 from headwater_spark.sources.file_options import file_overrides
 
 
@@ -32,6 +33,17 @@ def test_what_is_fine():
     assert file_overrides("csv", {"filenamepattern": "*2.csv"}) == {"pathGlobFilter": "*2.csv"}
     assert file_overrides("csv", {"skiprows": "0", "header": "true"}) == {}
     assert file_overrides("json", {"skiprows": "2"}) == {}
+
+
+@pytest.mark.parametrize("function", ["read_pubsub", "read_pulsar"])
+def test_sources_that_are_not_there(function: str):
+    """A call in SQL text is refused as the format is in Python, with what to do instead."""
+    reader = object.__new__(PipelineStreamReader)
+    reader.session = SimpleNamespace(substitutes=None)  # type: ignore[assignment]
+    call = SourceCall(function, True, 0, 0, "", (), ())
+    with pytest.raises(UnsupportedSource, match=function.removeprefix("read_")) as caught:
+        frame_of(call, SimpleNamespace(readStream=reader))  # type: ignore[arg-type]
+    assert "Kafka" in caught.value.remedy
 
 
 @pytest.fixture
