@@ -99,10 +99,16 @@ _SPARKS_OWN = {
 }
 
 
+_OF_ONE_WORD = {"availablenow": "available_now", "once": "once"}
+
+
 def _refuse_sparks_own(value: object) -> object:
-    """Refuse the triggers that Spark has and a pipeline can't be run with, with the reason."""
+    """Refuse the triggers that Spark has and a pipeline can't be run with, with the reason, and Spark's spelling of others."""
     for name in value if isinstance(value, dict) else [value]:
-        reason = _SPARKS_OWN.get(re.sub(r"[^a-z]", "", name.lower())) if isinstance(name, str) else None
+        plain = re.sub(r"[^a-z]", "", name.lower()) if isinstance(name, str) else ""
+        word, reason = _OF_ONE_WORD.get(plain), _SPARKS_OWN.get(plain)
+        if word is not None and value != word:
+            raise ValueError(f"Write `trigger: {word}`")
         if reason is not None and value != _CONTINUOUS:
             raise ValueError(
                 f"{reason}. Write `trigger: continuous`, with pipelines.trigger.interval under `configuration`"

@@ -103,6 +103,22 @@ def test_what_is_idle():
     assert not is_platform_setting("spark.sql.ansi.enabled")
 
 
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        ("availableNow", "trigger: available_now"),
+        ({"availableNow": True}, "trigger: available_now"),
+        ({"available_now": True}, "trigger: available_now"),
+        ({"once": True}, "trigger: once"),
+        ("Once", "trigger: once"),
+    ],
+)
+def test_sparks_words_for_triggers(written: object, form: str):
+    """Written as Spark's writer has them, `trigger(once=True)` and its kin are refused with the form that works."""
+    with pytest.raises(ValidationError, match=form):
+        PipelineSpec.model_validate({"name": "a", "trigger": written})
+
+
 @pytest.mark.parametrize("name", ["continuous", "realTime", "real_time", "REALTIME"])
 @pytest.mark.parametrize("form", [lambda name: name, lambda name: {name: "1 second"}])
 def test_triggers_that_never_end(name: str, form):
