@@ -115,7 +115,8 @@ def _with_query(
     query, changes, once = None, None, False
     wanted = stored.pop("schedule", None)
     schedule = None if wanted is None else str(wanted)
-    if parser.see("FLOW") and kind is not DatasetKind.STREAMING_TABLE:
+    of_view = kind is DatasetKind.MATERIALIZED_VIEW and parser.see("FLOW", "REPLACE", "WHERE")
+    if parser.see("FLOW") and kind is not DatasetKind.STREAMING_TABLE and not of_view:
         parser.expected("AS and a query", "AS")
     if parser.words("FLOW"):
         if parser.words("AUTO", "CDC") or parser.words("APPLY", "CHANGES"):

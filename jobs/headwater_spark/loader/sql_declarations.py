@@ -107,7 +107,8 @@ class _Declaring:
             dp.temporary_view(function, name=name, comment=statement.comment, spark_conf=settings)
             return
         by_rows = {"replace_where", "replace_using"} & set(statement.stored)
-        face: Any = dp.table if by_rows else getattr(dp, statement.kind.value)
+        is_table = bool(by_rows) and statement.kind is DatasetKind.STREAMING_TABLE
+        face: Any = dp.table if is_table else getattr(dp, statement.kind.value)
         face(
             function, name=name, comment=statement.comment, schema=statement.schema, spark_conf=self._settings,
             **statement.stored,

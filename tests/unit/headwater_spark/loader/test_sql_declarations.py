@@ -184,6 +184,10 @@ PAIRS: dict[str, tuple[str, Callable[[], Any]]] = {
         "CREATE STREAMING TABLE t FLOW REPLACE WHERE d > '2' BY NAME SELECT 1",
         lambda: dp.table(name="t", replace_where="d > '2'")(fresh()),
     ),
+    "a part of a view": (
+        "CREATE OR REFRESH MATERIALIZED VIEW t FLOW REPLACE WHERE d > '2' BY NAME SELECT 1",
+        lambda: dp.materialized_view(name="t", replace_where="d > '2'")(fresh()),
+    ),
     "replaced rows by a flow": (
         "CREATE STREAMING TABLE t; CREATE FLOW f COMMENT 'c' AS INSERT INTO t BY NAME REPLACE USING (a, b) SEQUENCE BY n SELECT 1",
         lambda: (
