@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import SEEK_END
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,14 @@ _REMOVED = ("numRemovedFiles", "numTargetFilesRemoved", "num_removed_files", "nu
 # Statistics are a text, and begin with the rows; what stands in a value has other quotation marks.
 _ROWS = re.compile(rb'"stats":"\{\\"numRecords\\":(\d+)')
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
+_CHECKSUM = re.compile(r"\d{20}\.crc")
 # What a Parquet file begins and ends with.
 _PARQUET = b"PAR1"
 _PLAIN_WRITE = re.compile(rb'"operation":"WRITE"')
 
 
 def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tuple[Place, str] | None:
-    """A commit that was not written to its end or is a copy of another, and what is wrong with it; None where none is found.
+    """A commit that was not written to its end, is a copy of another or left its checksum alone, and what is wrong with it; None where none is found.
 
     Looked at are the newest one, and the sizes of those that are in no checkpoint: an empty one is read as one without rows.
 
@@ -70,7 +71,18 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
         if original is not None:
             return log / newest, f"it is a copy of version {original}"
+        return _lost(log, newest, sizes)
     return None
+
+
+def _lost(log: Place, newest: str, names: Iterable[str]) -> tuple[Place, str] | None:
+    """The commit of a checksum that is ahead of the log: Delta writes it behind the commit, and delta-rs opens no such table."""
+    ahead = max((name for name in names if _CHECKSUM.fullmatch(name)), default="")
+    file = log / f"{ahead[:20]}.json"
+    # A listing of a folder may see the checksum of a commit that is written meanwhile, and not the commit.
+    if ahead[:20] <= newest[:20] or file.exists():
+        return None
+    return file, f"it is gone, and its checksum {ahead} is there"
 
 
 def damaged_checkpoint(table: Place) -> tuple[Place, str] | None:

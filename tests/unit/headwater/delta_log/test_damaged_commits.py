@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.commits import commit_file
@@ -126,4 +127,21 @@ def test_an_empty_commit_between_others(tmp_path: Path):
     assert damaged_commit(tmp_path) == (commit_file(tmp_path, 1), "the file is empty")
     assert damaged_commit(tmp_path, since=2) is None
     (tmp_path / "_delta_log" / f"{2:020d}.checkpoint.parquet").write_text("PAR1")
+    assert damaged_commit(tmp_path) is None
+
+
+def test_a_checksum_without_its_commit(tmp_path: Path):
+    """Where somebody removed the newest commit alone, delta-rs opens the table no more: the commit is named, and what to remove with it."""
+    for version in range(3):
+        write_deltalake(str(tmp_path), pa.table({"id": [version]}), mode="append")
+    for version in (1, 2):
+        commit_file(tmp_path, version).with_suffix(".crc").write_text("{}")
+    assert damaged_commit(tmp_path) is None
+    commit_file(tmp_path, 2).unlink()
+    assert damaged_commit(tmp_path) == (
+        commit_file(tmp_path, 2), f"it is gone, and its checksum {2:020d}.crc is there",
+    )  # fmt: skip
+    with pytest.raises(DeltaError):
+        DeltaTable(str(tmp_path))
+    commit_file(tmp_path, 2).with_suffix(".crc").unlink()
     assert damaged_commit(tmp_path) is None
