@@ -167,6 +167,8 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
+# RocksDB compares each block of its files as it reads it, and writes all of the message.
+_BAD_BLOCK = (Sign(kind="^RocksDBException$", message=r"checksum mismatch|[Cc]orrupt"),)
 # Exceptions about logs, plans and offsets: none quotes a record. Of all others only class and condition are used, since
 # otherwise records could determine the advice.
 _WITHOUT_RECORDS = re.compile(
@@ -186,6 +188,7 @@ def hint_for(causes: Sequence[Cause]) -> str | None:
     if hint is not None:
         return hint
     condition = next((name for pattern, name in _CONDITIONS if pattern.search(text)), None)
+    condition = "STATE_DAMAGED" if shows(causes, _BAD_BLOCK) else condition
     if condition is None:
         return None
     return (

@@ -40,6 +40,7 @@ PAGE = Path(__file__).resolve().parents[4] / HELP_PAGE
             "SparkException: [STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart",
             "STATE_LOST",
         ),
+        ("RocksDBException: block checksum mismatch: stored = 1, computed = 2, type = 4", "STATE_DAMAGED"),
         (
             "IllegalStateException: Failed to read log file /c/offsets/4. Incomplete log file",
             "OFFSETS_DAMAGED",
