@@ -21,6 +21,7 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.definitions.expectation import ViolationAction
 from headwater.errors import FlowFailed
 from headwater.event_log.details import FlowStatus, UpdateState, create_update, operation_progress
+from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, SourceEntry, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.conditions import StoreUnreachable
@@ -409,6 +410,26 @@ def test_one_pipelines_trouble_is_not_that_of_the_list(page, observed, roots, mo
     assert "The checkpoints can't be read: The store does not answer." in words(
         page("/pipelines/medallion/checkpoints")
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "details"),
+    [
+        ("update_progress", {"update_progress": {"state": "PAUSED"}}),
+        ("create_update", {"create_update": {"parameters": {"day": 1}}}),
+        ("flow_progress", {"flow_progress": {"status": "RUNNING", "metrics": {"num_input_rows": 1, "backlog_records": "x"}}}),
+        ("flow_progress", {"flow_progress": {"status": "RUNNING", "data_quality": {"expectations": ["x"]}}}),
+    ],
+)  # fmt: skip
+def test_records_of_another_version_take_no_page_away(page, observed, roots, kind, details):
+    """A log with states and values that this version does not know: its pipeline is there, and so are all others, and their figures."""
+    write_pipeline(roots / "pipelines" / "idle")
+    with EventLogWriter(observed, "medallion", "medallion", "later", "r") as log:
+        log.emit(kind, "m", flow="bronze", dataset="bronze", epoch=0, details=details)
+    for address in ("/", "/pipelines/medallion"):
+        assert "medallion" in words(page(address))
+    assert "idle not run yet" in words(page("/"))
+    assert 'headwater_pipeline_readable{pipeline="idle"} 1.0' in page("/metrics")
 
 
 def test_a_long_name_has_a_page(page, observed, roots):

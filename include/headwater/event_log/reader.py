@@ -69,6 +69,9 @@ def events(
     rows = query(state_folder, f"select * from events {where} {order} {tail}")  # noqa: S608 - literals are quoted
     for row in rows:
         row["details"] = _parsed(row["details"])
+        # What another version has there that is no object is not understood.
+        if not isinstance(row["details"].get(row["event_type"], {}), dict):
+            del row["details"][row["event_type"]]
     return rows[::-1]
 
 

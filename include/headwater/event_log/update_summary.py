@@ -48,7 +48,8 @@ def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
         origin, details = record["origin"], record["details"]
         key, when = origin["update_id"], record["timestamp"]
         summary = summaries.get(key) or UpdateSummary(key, origin["request_id"], "QUEUED", when, None, "")
-        state = details.get("update_progress", {}).get("state", summary.state)
+        state = details.get("update_progress", {}).get("state")
+        state = state if isinstance(state, str) else summary.state
         ended = when if state in _TERMINAL else summary.ended
         requested = _moment(details.get("create_update", {}).get("requested_at")) or summary.requested_at
         parameters = details.get("create_update", {}).get("parameters", summary.parameters)
@@ -58,9 +59,16 @@ def fold_updates(records: Iterable[Mapping[str, Any]]) -> list[UpdateSummary]:
             ended=ended,
             message=record["message"],
             requested_at=requested,
-            parameters=parameters if isinstance(parameters, Mapping) else {},
+            parameters=_texts(parameters),
         )
     return list(summaries.values())
+
+
+def _texts(parameters: object) -> Mapping[str, str]:
+    """Values as they are shown; none for whatever another version may have there."""
+    if not isinstance(parameters, Mapping):
+        return {}
+    return {str(name): str(value) for name, value in parameters.items()}
 
 
 def _moment(value: object) -> datetime | None:

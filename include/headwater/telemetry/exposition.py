@@ -12,6 +12,7 @@ from headwater.errors import HeadwaterError, ManifestNotFound
 from headwater.event_log import reader
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.quality import rule_histories
+from headwater.event_log.redaction import quoted
 from headwater.event_log.stream_measures import stream_measures
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -76,8 +77,9 @@ def samples(projects: Iterable[PipelineProject]) -> list[Sample]:
         try:
             with looked_over(project.state_folder / "checkpoints"):
                 _read(project, figures)
-        except (HeadwaterError, OSError) as error:
-            _log.warning("The figures of %s can't be read: %s", project.pipeline_id, error)
+        except Exception as error:  # records of another version, too: the figures of all others are there
+            words = str(error) if isinstance(error, HeadwaterError | OSError) else quoted(error)
+            _log.warning("The figures of %s can't be read: %s", project.pipeline_id, words)
             readable = 0
         figures.add("headwater_pipeline_readable", (project.pipeline_id,), readable)
     return figures.samples

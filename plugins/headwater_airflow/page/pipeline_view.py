@@ -82,7 +82,13 @@ class PipelineView:
 
 
 def pipeline_view(pipeline: PipelineEntry) -> PipelineView:
-    """Read everything that the page shows of a pipeline."""
+    """Read everything that the page shows of a pipeline; where that fails as a whole, a view that says so."""
+    troubles: list[str] = []
+    view = read_part(lambda: _view(pipeline), None, "What is recorded of it", troubles)
+    return view or PipelineView(pipeline.dag_id, pipeline.folder, "broken", troubles=tuple(troubles))
+
+
+def _view(pipeline: PipelineEntry) -> PipelineView:
     project = pipeline.project
     if project is None:
         return PipelineView(
@@ -142,7 +148,7 @@ def _state(history: History) -> str:
     update = history.last_update
     if update is None:
         return "new"
-    if not UpdateState(update.state).terminal and _is_silent(history):
+    if update.ended is None and _is_silent(history):
         return "silent"
     return update.state.lower()
 
@@ -167,7 +173,7 @@ def _notes(
     elif read_part(lambda: not manifest.fits(project), False, "The sources", troubles):
         notes.append("The sources have changed since: the graph below is that of the last update.")
     update = history.last_update
-    if update is not None and not UpdateState(update.state).terminal and _is_silent(history):
+    if update is not None and update.ended is None and _is_silent(history):
         minutes = _SILENCE.total_seconds() / 60
         notes.append(f"The update has not written a record for {minutes:g} minutes: its driver may be gone.")
     return tuple(notes)
