@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseNotifier, BaseOperator
@@ -28,6 +29,8 @@ from headwater_airflow.operators.run_update import RunUpdateOperator
 
 # A table that this run leaves out is skipped; those that read it are still looked at.
 _RULE = "none_failed"
+# A check that hangs would keep back all checks after it, and with them every alert.
+_LONGEST_CHECK = timedelta(minutes=15)
 
 
 def render(task: PipelineTask) -> list[BaseOperator]:
@@ -68,7 +71,12 @@ def render_checks(task: PipelineTask, notifiers: Sequence[BaseNotifier] = ()) ->
     The lag is always looked at; without a limit, its task only shows it.
     """
     alerts = task.airflow.alerts
-    common: dict[str, Any] = {"pipeline": task.pipeline, "notifiers": notifiers, "retries": 0}
+    common: dict[str, Any] = {
+        "pipeline": task.pipeline,
+        "notifiers": notifiers,
+        "retries": 0,
+        "execution_timeout": _LONGEST_CHECK,
+    }
     checks: list[BaseOperator] = [
         LagCheckOperator(
             task_id="lag", max_seconds=alerts.lag_seconds, max_records=alerts.lag_records, **common

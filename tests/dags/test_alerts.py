@@ -14,7 +14,7 @@ import pytest
 import yaml
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import BaseNotifier
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from tests.dags.mail_server import MailServer
 from tests.dags.observed_pipeline import tell_batch, write_observed_pipeline
@@ -223,6 +223,24 @@ def test_one_alert_at_the_beginning_and_one_at_the_end(check, observed):
     update("12", 30)
     check(limits, notes, title)
     assert [state for state, _ in title.told] == ["open", "resolved", "open"]
+
+
+def test_a_check_that_hangs_is_ended_and_announced(check, observed, monkeypatch):
+    """Each check has a time after which Airflow ends it, else it would keep back all those after it; people hear of it."""
+    tasks = PipelineCheckDag("medallion").tasks
+    assert all(task.execution_timeout == timedelta(minutes=15) for task in tasks)
+    notes = Notes()
+    (lag,) = [
+        task for task in PipelineCheckDag("medallion", notifiers=[notes]).tasks if task.task_id == "lag"
+    ]
+
+    def hang():
+        raise AirflowTaskTimeout("Timeout")
+
+    monkeypatch.setattr(lag, "measure", hang)
+    with pytest.raises(AirflowTaskTimeout):
+        lag.execute({"ti": SimpleNamespace(task_id="lag"), "params": {}})
+    assert "the check can't be made: " in notes.told[0][1]
 
 
 def test_a_check_that_cant_be_made_is_an_incident_and_closes_none(check, observed):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow.sdk import BaseNotifier, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
 
 from headwater.alerts.incidents import Breach, IncidentBook, IncidentChanges
 from headwater.errors import HeadwaterError
@@ -76,7 +76,7 @@ class PipelineCheckOperator(BaseOperator, ABC):  # type: ignore[misc]  # Airflow
         """What the check found; where it can't, that is an incident of its own, and those that are open stay open."""
         try:
             return self.measure()
-        except Exception as error:
+        except (Exception, AirflowTaskTimeout) as error:  # which is none of the first
             why = redact_text(error.what) if isinstance(error, HeadwaterError) else quoted(error)
             known = [Breach(incident.key, incident.message) for incident in self._book().open_incidents()]
             self._tell([*known, Breach(_ITSELF, f"the check can't be made: {why}")], (), context)
