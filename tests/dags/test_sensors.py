@@ -19,6 +19,7 @@ from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, InvalidName, SourceUnreachable
 from headwater_airflow.conditions.lag_reading import LagLimits, read_lag
+from headwater_airflow.conditions.table_version import TableVersionCondition
 from headwater_airflow.sensors.change_feed import ChangeFeedSensor
 from headwater_airflow.sensors.checkpoint_health import CheckpointHealthSensor
 from headwater_airflow.sensors.freshness import FreshnessSensor
@@ -110,6 +111,22 @@ def test_a_watermark_is_waited_for(tables):
     assert [flow["flow"] for flow in event["flows"]] == ["bronze"]
     near = sensor(WatermarkSensor, pipeline="medallion", max_seconds=60)
     assert resumed(near, lambda: tables.batch("bronze", int(time.time() * 1000)))
+
+
+def test_a_mount_that_is_away_for_a_moment_ends_no_sensor(tables, monkeypatch):
+    """A stale handle of a network's file system is looked at again, in the task as in the triggerer."""
+    tables("bronze")
+    real, failures = TableVersionCondition.look, [OSError(116, "Stale file handle") for _ in range(2)]
+
+    def look(condition):
+        if failures:
+            raise failures.pop()
+        return real(condition)
+
+    monkeypatch.setattr(TableVersionCondition, "look", look)
+    waiting = sensor(TableVersionSensor, table="shop.bronze", version=0)
+    assert resumed(waiting, lambda: None)["version"] == 0
+    assert not failures
 
 
 def test_a_sick_checkpoint_is_waited_out(tables, medallion):

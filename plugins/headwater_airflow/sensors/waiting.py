@@ -44,8 +44,8 @@ class WaitingSensor(BaseSensorOperator, ABC):  # type: ignore[misc]  # Airflow's
             raise AirflowFailException(str(error)) from error
         try:
             sighting = condition.look()
-        except HeadwaterError as error:
-            if not error.transient:
+        except (HeadwaterError, OSError) as error:
+            if isinstance(error, HeadwaterError) and not error.transient:
                 raise AirflowFailException(str(error)) from error
             self.log.info(str(error))
         else:

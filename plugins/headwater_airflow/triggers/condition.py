@@ -66,8 +66,8 @@ class ConditionTrigger(BaseTrigger):  # type: ignore[misc]  # Airflow's types ar
         while True:
             try:
                 sighting = await in_thread("condition", condition.look)
-            except HeadwaterError as error:
-                if not error.transient:
+            except (HeadwaterError, OSError) as error:
+                if isinstance(error, HeadwaterError) and not error.transient:
                     yield TriggerEvent({"error": str(error)})
                     return
                 summary = str(error)
