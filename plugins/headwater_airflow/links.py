@@ -61,4 +61,5 @@ class SparkUiLink(BaseOperatorLink):  # type: ignore[misc]
             return ""
         if driver is None or driver.request_id != request_id(ti_key.dag_id, ti_key.run_id):
             return ""
-        return driver.spark_ui
+        # It comes from a file in storage: no other kind of address may become a link of Airflow's own page.
+        return driver.spark_ui if str(driver.spark_ui).startswith(("http://", "https://")) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from headwater.commands.command_line import main
 from headwater.errors import InvalidSpec
 from headwater.graph.conditions import PipelineIdTaken
 from headwater_airflow.dag import PipelineDag
+from headwater_airflow.following.request import request_id
 from headwater_airflow.links import SparkUiLink
 from headwater_airflow.page import projects
 
@@ -50,6 +52,16 @@ def test_the_others_are_shown(page, pipelines, capsys):
         assert "[INVALID_SPEC]" in errors
         assert "Traceback" not in errors
         assert link("bad") == ""
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", 7, "http://127.0.0.1:4040"])
+def test_only_an_address_of_the_web_becomes_a_link(pipelines, roots, address):
+    """What a file in storage says is run by nobody's browser."""
+    state = roots / "storage" / "pipelines" / "good"
+    state.mkdir(parents=True)
+    driver = {"request_id": request_id("good", "r"), "update_id": "u", "spark_ui": address}
+    (state / "driver.json").write_text(json.dumps(driver))
+    assert link("good") == (address if str(address).startswith("http") else "")
 
 
 def link(dag_id):
