@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import shutil
 import statistics
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from airflow.api_fastapi.core_api.security import get_user
+from anyio.to_thread import current_default_thread_limiter
 from fastapi.testclient import TestClient
+from httpx import ASGITransport, AsyncClient
 from tests.dags.observed_pipeline import many_tables, tell_batch, write_observed_pipeline
 from tests.dags.pipeline_folder import UpdateLog, write_pipeline
 
@@ -49,6 +53,7 @@ def page(roots, monkeypatch):
         ask.headers = answer.headers
         return answer.text
 
+    ask.app = app
     return ask
 
 
@@ -430,6 +435,29 @@ def test_records_of_another_version_take_no_page_away(page, observed, roots, kin
         assert "medallion" in words(page(address))
     assert "idle not run yet" in words(page("/"))
     assert 'headwater_pipeline_readable{pipeline="idle"} 1.0' in page("/metrics")
+
+
+def test_pages_that_hang_leave_airflow_its_threads(page, observed, monkeypatch):
+    """Many pages over a store that does not answer: Airflow's own routes, which share one pool of threads, go on."""
+    answered = threading.Event()
+
+    def hang(_):
+        answered.wait(20)
+        raise StoreUnreachable("The store does not answer.")
+
+    monkeypatch.setattr("headwater_airflow.page.pipeline_view.observed_manifest", hang)
+
+    async def ask():
+        async with AsyncClient(transport=ASGITransport(page.app), base_url="http://test") as client:
+            pages = [asyncio.create_task(client.get("/pipelines/medallion")) for _ in range(60)]
+            await asyncio.sleep(2)
+            free = current_default_thread_limiter().available_tokens
+            answered.set()
+            return free, {answer.status_code for answer in await asyncio.gather(*pages)}
+
+    free, states = asyncio.run(ask())
+    assert states == {200}
+    assert free > 0
 
 
 def test_a_long_name_has_a_page(page, observed, roots):

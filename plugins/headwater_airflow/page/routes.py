@@ -5,11 +5,16 @@ Decision 0101.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse
@@ -26,6 +31,7 @@ from headwater_airflow.page.pipeline_view import pipeline_view, read_part
 from headwater_airflow.page.projects import URL_NAME, PipelineEntry, all_projects, project_of
 
 _REFRESH_SECONDS = 20
+_threads = ThreadPoolExecutor(8, thread_name_prefix="headwater-request")
 _POLICY = (
     "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
@@ -54,17 +60,38 @@ def make_app() -> FastAPI:
     app = FastAPI(
         title="Headwater", dependencies=[LOGGED_IN], docs_url=None, redoc_url=None, openapi_url=None
     )
-    app.add_api_route("/", pipelines, response_class=HTMLResponse, dependencies=[MAY_SEE_PLUGINS])
-    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, dependencies=[MAY_SEE_PLUGINS])
+    app.add_api_route(
+        "/", _of_its_own(pipelines), response_class=HTMLResponse, dependencies=[MAY_SEE_PLUGINS]
+    )
+    app.add_api_route(
+        "/metrics", _of_its_own(metrics), response_class=PlainTextResponse, dependencies=[MAY_SEE_PLUGINS]
+    )
     for path, handler in (
         ("/pipelines/{dag_id}", pipeline),
         ("/pipelines/{dag_id}/flows/{flow}", flow_batches),
         ("/pipelines/{dag_id}/checkpoints", checkpoints),
         ("/pipelines/{dag_id}/advice", advice),
     ):
-        app.add_api_route(path, handler, response_class=HTMLResponse, dependencies=[MAY_READ_DAG])
+        app.add_api_route(
+            path, _of_its_own(handler), response_class=HTMLResponse, dependencies=[MAY_READ_DAG]
+        )
     app.add_exception_handler(RequestValidationError, _not_a_name)
     return app
+
+
+def _of_its_own(handler: Callable[..., Response]) -> Callable[..., Any]:
+    """The handler in one of the page's own threads.
+
+    Airflow's server has a few threads for all its own routes. A page is asked for again and again, and where a store or a broker does
+    not answer each of them holds its thread for minutes: pages would soon hold all.
+    """
+
+    async def answer(**given: Any) -> Response:
+        return await asyncio.get_running_loop().run_in_executor(_threads, partial(handler, **given))
+
+    # As FastAPI reads it; not as a wrapper, which it would call like the handler itself.
+    answer.__signature__ = inspect.signature(handler, eval_str=True)  # type: ignore[attr-defined]
+    return answer
 
 
 def pipelines(request: Request, user: Any = LOGGED_IN) -> HTMLResponse:
