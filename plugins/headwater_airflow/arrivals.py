@@ -48,7 +48,7 @@ class PipelineDataAsset(Asset):  # type: ignore[misc]  # Airflow's types are not
         # Two rules for one pipeline are two assets.
         query = urlencode(
             {
-                name: f"{value:g}"
+                name: f"{value:.15g}"
                 for name, value in trigger.serialize()[1].items()
                 if name != "pipeline" and value != getattr(ArrivalRule(), name)
             }

@@ -69,15 +69,17 @@ class DeltaTableAsset(Asset):  # type: ignore[misc]  # Airflow's types are not f
         parsed = table_name(table)
         change_filter = ChangeFilter.checked(types, columns, min_rows, quiet_seconds)
         query = urlencode(_filter_extra(change_filter))
+        # However it was spelled: to Airflow, two names with one address are a conflict, and one of them wakes nobody.
+        plain = ".".join(parsed.location.split("/"))
         trigger = ChangeFeedTrigger(
-            ".".join(parsed.location.split("/")),
+            plain,
             change_filter.types,
             change_filter.columns,
             change_filter.min_rows,
             change_filter.quiet_seconds,
         )
         super().__init__(
-            name=f"{table}@changes" + (f"?{query}" if query else ""),
+            name=f"{plain}@changes" + (f"?{query}" if query else ""),
             uri=f"x-delta-changes://{parsed.location}" + (f"?{query}" if query else ""),
             group="headwater",
             watchers=[AssetWatcher(name="change_feed", trigger=trigger)],
@@ -270,7 +272,7 @@ def _filter_extra(change_filter: ChangeFilter) -> dict[str, str]:
     if change_filter.min_rows > 1:
         extra["min_rows"] = str(change_filter.min_rows)
     if change_filter.quiet_seconds:
-        extra["quiet_seconds"] = f"{change_filter.quiet_seconds:g}"
+        extra["quiet_seconds"] = f"{change_filter.quiet_seconds:.15g}"
     return extra
 
 

@@ -15,6 +15,7 @@ from airflow.triggers.shared_stream import AdvanceItem, AdvanceOutcome
 from deltalake import DeltaTable, write_deltalake
 
 from headwater.errors import HeadwaterError, InvalidName, UsageError
+from headwater_airflow.arrivals import PipelineDataAsset
 from headwater_airflow.changes import DeltaTableAsset, changes, position_file
 from headwater_airflow.triggers.change_feed import ChangeFeedTrigger
 
@@ -257,6 +258,20 @@ def test_assets_with_other_filters_are_other_assets():
         "min_rows": 10,
         "quiet_seconds": 30.0,
     }
+
+
+def test_one_table_is_one_asset_however_it_is_spelled():
+    """Two names with one address are a conflict to Airflow: the second would be no active asset, and wake nobody."""
+    plain, quoted = DeltaTableAsset("shop.orders"), DeltaTableAsset("`shop`.orders")
+    assert (quoted.name, quoted.uri) == (plain.name, plain.uri)
+
+
+def test_close_limits_are_not_one_asset():
+    """Else a DAG would be woken by the other's rule."""
+    near = [PipelineDataAsset("orders", records=records) for records in (1234567, 1234568)]
+    assert len({asset.name for asset in near}) == len({asset.uri for asset in near}) == 2
+    still = [DeltaTableAsset("shop.orders", quiet_seconds=seconds) for seconds in (100000.25, 100000.5)]
+    assert len({asset.name for asset in still}) == 2
 
 
 @pytest.mark.parametrize(
