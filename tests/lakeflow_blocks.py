@@ -216,6 +216,9 @@ def build_world(root: Path) -> Path:
     for name, rows in tables.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         write_deltalake(str(root / name), rows)
+    # With a change feed from its first commit on.
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(str(root / "shop" / "myDeltaTable"), customers, configuration=feed)
     return root
 
 

@@ -46,6 +46,8 @@ pytestmark = [
 # What each seed's blocks find around them: the imports of the seed's first cell, and what it leaves to the reader.
 PRELUDES = {
     "000": "from pyspark.sql import functions as F",
+    "001": """from pyspark.sql import functions as F
+streamingDeltaDf = sourceDf = changesStream = spark.readStream.table("bronze.events")""",
     "003": """from pyspark.sql import SparkSession, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import *
@@ -62,6 +64,8 @@ streaming_df = spark.readStream.table("bronze.events")""",
 REPLACEMENTS = [
     ("/mnt/sales/json", "{files}/sales_json"),
     ("/mnt/sales/delta", "{files}/sales_delta"),
+    ("/files/delta/user_events", "{tables}/raw/events"),
+    ("/pathToMyDeltaTable", "{tables}/shop/myDeltaTable"),
     ("/mnt/landing/events", "{files}/events_json"),
     ("/mnt/logs/", "{files}/events_json"),
     ("/mnt/schemas/", "{schemas}/"),
@@ -96,6 +100,21 @@ no_dataset = partial(NotADataset, condition="INVALID_PIPELINE", says="declare no
 OUTCOMES: dict[tuple[str, int], Outcome] = {
     ("000", 1): Runs({"streaming_sales": 6}),
     ("000", 2): Runs({"daily_sales": 1}),
+    ("001", 1): Runs({"from_block": 6}, frame="streamingDeltaDf"),
+    ("001", 2): started(".start(", "@dp.table"),
+    ("001", 3): started(".start(", "@dp.table"),
+    ("001", 4): Runs({"from_block": 6}, frame="streamingDeltaDf"),
+    ("001", 5): Runs({"from_block": 6}, frame="streamingDeltaDf"),
+    ("001", 6): no_dataset("a read that nothing uses"),
+    # The text has a small letter where Spark has a capital one.
+    ("001", 7): NotADataset("a reader that is not there", says="Did you mean 'readStream'?"),
+    ("001", 8): NotADataset("a reader that is not there", says="Did you mean 'readStream'?"),
+    ("001", 9): started(".start()", "def writeToDeltaLakeTableIdempotent(batch_df, batch_id)"),
+    ("001", 10): started(".start()", "dp.create_auto_cdc_flow"),
+    ("001", 11): NotADataset(
+        "it names moments before the table was made", says="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+    ),
+    ("001", 12): no_dataset("a read that nothing uses"),
     ("003", 1): Runs({"customers": 1}),
     ("003", 2): Runs({"events": 6}),
     ("003", 3): Runs({"bronze_events": 6}),
@@ -253,7 +272,12 @@ def member(
 ) -> Callable[[str, int], Member]:
     """A block with what it needs around it, and its outcome."""
     monkeypatch.setenv("HEADWATER_SECRET_EVENTHUB_CONNECTION_STRING", HUB.format(port=broker.login_port))
-    filled = {"files": world / "files", "schemas": tmp_path / "schemas", "kafka": broker.bootstrap_servers}
+    filled = {
+        "files": world / "files",
+        "tables": world,
+        "schemas": tmp_path / "schemas",
+        "kafka": broker.bootstrap_servers,
+    }
 
     def make(seed: str, number: int) -> Member:
         changes = [(old, new.format(**filled)) for old, new in REPLACEMENTS]
@@ -286,7 +310,7 @@ GROUPS = groups()
 ALONE = [key for key, outcome in OUTCOMES.items() if not isinstance(outcome, Runs)]
 
 
-@pytest.mark.parametrize("seed", ["000", "003", "004"])
+@pytest.mark.parametrize("seed", ["000", "001", "003", "004"])
 def test_none_is_left_out(seed: str):
     """The table has every block of the seed, and no other; each is run in a group or alone."""
     assert [number for key, number in OUTCOMES if key == seed] == list(range(1, len(blocks(seed)) + 1))
