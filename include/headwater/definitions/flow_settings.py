@@ -20,6 +20,8 @@ SPARK_FLOW_RETRIES = "spark.sql.pipelines.maxFlowRetryAttempts"
 FIRST_WAIT = "spark.sql.pipelines.execution.watchdog.minRetryTime"
 LONGEST_WAIT = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
 UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
+# How many flows of an update run side by side, as Spark's own pipelines name it; 0 is no limit, there as here.
+CONCURRENT_FLOWS = "spark.sql.pipelines.execution.maxConcurrentFlows"
 TRIGGER_INTERVAL = "pipelines.trigger.interval"
 # Of a flow alone: Spark's real-time mode, as Lakeflow spells it.
 TRIGGER = "pipelines.trigger"
@@ -34,7 +36,8 @@ VIEW_INTERVAL_ELSEWHERE = timedelta(minutes=10)
 REAL_TIME_INTERVAL = timedelta(minutes=5)
 LEAST_REAL_TIME_INTERVAL = timedelta(seconds=5)
 
-_NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES)
+_NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES, CONCURRENT_FLOWS)
+_OF_UPDATES = (UPDATE_RETRIES, CONCURRENT_FLOWS)
 _MOST = 1000
 _SPARKS_TIME = re.compile(r"(\d+)(ms|s|m|min|h|d)?")
 
@@ -47,8 +50,9 @@ def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str 
     for name in (name for name in _NUMBERS if name in settings):
         if not settings[name].strip().isdigit() or int(settings[name]) > _MOST:
             return f"{name} is a number from 0 to {_MOST}, not {settings[name]!r}"
-    if of_flow and UPDATE_RETRIES in settings:
-        return f"{UPDATE_RETRIES} is for whole updates: write it into `configuration` of the pipeline"
+    whole = next((name for name in _OF_UPDATES if of_flow and name in settings), None)
+    if whole is not None:
+        return f"{whole} is for whole updates: write it into `configuration` of the pipeline"
     if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
         return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
     return _wrong_wait(settings) or _wrong_trigger(settings)
@@ -93,6 +97,12 @@ def flow_retries(*settings: Mapping[str, str], default: int) -> int:
         level[name] for level in settings for name in (FLOW_RETRIES, SPARK_FLOW_RETRIES) if name in level
     )
     return int(next(values, default))
+
+
+def concurrent_flows(*settings: Mapping[str, str], default: int) -> int | None:
+    """How many flows of an update may run side by side, None without a limit. ``settings``: of the pipeline, the strongest first."""
+    values = (int(level[CONCURRENT_FLOWS]) for level in settings if CONCURRENT_FLOWS in level)
+    return next(values, default) or None
 
 
 def retry_wait(name: str, *settings: Mapping[str, str], default: float) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headwater.definitions.flow_settings import (
+    CONCURRENT_FLOWS,
     FAST_PATH,
     FIRST_WAIT,
     FLOW_RETRIES,
@@ -43,6 +44,7 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     TRIGGER: (SettingPlace.FLOW,),
     TRIGGER_INTERVAL: _EVERYWHERE,
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
+    CONCURRENT_FLOWS: (SettingPlace.CONFIGURATION, SettingPlace.SPARK),
     "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),
     "pipelines.autoOptimize.zOrderCols": (SettingPlace.TABLE,),
     FAST_PATH: (SettingPlace.CONFIGURATION, SettingPlace.TABLE),

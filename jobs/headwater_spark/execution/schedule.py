@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
+from headwater.definitions.flow_settings import concurrent_flows
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import UpdateFailed
 from headwater.event_log.details import FlowStatus
@@ -23,7 +24,7 @@ from headwater_spark.execution.start_checks import refusal_of_log
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_sources import readers
 
-# More at once would gain nothing: they share the same executors.
+# Where nothing says otherwise: on one machine more at once would gain nothing, they share its cores.
 MAX_CONCURRENT_FLOWS = 4
 # How flows end by themselves without being completed.
 FAILURES = (FlowStatus.FAILED, FlowStatus.SKIPPED)
@@ -34,6 +35,7 @@ def walk(
     run: Callable[[RefreshStage, str], bool],
     leave_out: Callable[[RefreshStage, list[str]], None],
     stopped: Callable[[], bool],
+    at_once: int | None = MAX_CONCURRENT_FLOWS,
 ) -> None:
     """Run each stage after those that it reads from; independent ones, and the flows of one stage, run concurrently, unless a
     flow waits for another.
@@ -44,6 +46,7 @@ def walk(
         leave_out: called for a stage that is not run, or some flows of it, with the upstream datasets, or flows, that were not
             completed.
         stopped: whether nothing more may start.
+        at_once: how many flows may run side by side, None for all that can.
     """
     by_name = {stage.dataset: stage for stage in stages}
     sorter = TopologicalSorter({name: set(stage.after) & set(by_name) for name, stage in by_name.items()})
@@ -61,7 +64,8 @@ def walk(
                 incomplete.add(name)
             sorter.done(name)
 
-    with ThreadPoolExecutor(MAX_CONCURRENT_FLOWS, thread_name_prefix="flow") as pool:
+    most = at_once or max(1, sum(len(stage.flows) for stage in stages))
+    with ThreadPoolExecutor(most, thread_name_prefix="flow") as pool:
         while sorter.is_active():
             for name in sorted(sorter.get_ready(), key=list(by_name).index):
                 stage = by_name[name]
@@ -149,7 +153,9 @@ def run_refreshes(context: UpdateContext, plan: UpdatePlan, outcomes: dict[str, 
         for flow in stage.flows:
             leave_out(context, outcomes[flow], failed)
 
-    walk(plan.refreshes, run, skip, context.stop_requested.is_set)
+    project = context.pipeline.project
+    most = concurrent_flows(project.configuration, project.spec.spark, default=MAX_CONCURRENT_FLOWS)
+    walk(plan.refreshes, run, skip, context.stop_requested.is_set, most)
 
 
 class _Prepared:

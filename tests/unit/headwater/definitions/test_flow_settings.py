@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from headwater import pipelines as dp
 from headwater.definitions.flow_settings import (
+    CONCURRENT_FLOWS,
     FAST_PATH,
     FIRST_WAIT,
     FLOW_RETRIES,
@@ -16,6 +17,7 @@ from headwater.definitions.flow_settings import (
     TRIGGER,
     TRIGGER_INTERVAL,
     UPDATE_RETRIES,
+    concurrent_flows,
     continuous_interval,
     fast_path,
     flow_retries,
@@ -40,6 +42,17 @@ def test_the_nearest_to_the_flow_counts():
     assert trigger_interval({}, hourly, quick) == timedelta(hours=1)
     assert trigger_interval({}, {}) is None
     assert [fast_path(*given) for given in (({}, {}), ({FAST_PATH: "False"}, {}), ({FAST_PATH: "true"}, {FAST_PATH: "false"}))] == [True, False, True]  # fmt: skip
+
+
+def test_how_many_flows_run_side_by_side():
+    """What `configuration` says is stronger than what `spark` says; 0 is no limit; a flow can't say so for the others."""
+    levels = ({}, {CONCURRENT_FLOWS: "16"}), ({CONCURRENT_FLOWS: "0"}, {CONCURRENT_FLOWS: "16"}), ({}, {})
+    assert [concurrent_flows(*given, default=4) for given in levels] == [16, None, 4]
+    assert wrong_setting({CONCURRENT_FLOWS: "16"}) is None
+    assert "is a number from 0" in (wrong_setting({CONCURRENT_FLOWS: "many"}) or "")
+    assert f"{CONCURRENT_FLOWS} is for whole updates" in (
+        wrong_setting({CONCURRENT_FLOWS: "16"}, of_flow=True) or ""
+    )
 
 
 def test_intervals_of_a_continuous_pipeline():

@@ -111,6 +111,26 @@ def test_so_many_at_once():
     assert len(run.done) == 3 * MAX_CONCURRENT_FLOWS
 
 
+def test_as_many_at_once_as_the_pipeline_says():
+    """A limit of the pipeline's own counts; without any, all that can run do."""
+    stages, together = stages_of({f"t{number}": [] for number in range(9)}), threading.Barrier(9)
+
+    def meets_the_others(stage: RefreshStage, flow: str) -> bool:
+        together.wait(30)
+        return True
+
+    walk(stages, meets_the_others, lambda *_: None, lambda: False, None)
+    alone = threading.Lock()
+
+    def is_alone(stage: RefreshStage, flow: str) -> bool:
+        assert alone.acquire(blocking=False)
+        time.sleep(0.01)
+        alone.release()
+        return True
+
+    walk(stages, is_alone, lambda *_: None, lambda: False, 1)
+
+
 def test_after_a_stop_nothing_is_begun():
     """Told to stop, the walk ends what runs and leaves the rest out, blaming nobody."""
     run = Run(stages_of({"bronze": [], "silver": ["bronze"], "gold": ["silver"]}), stop_after=1)
