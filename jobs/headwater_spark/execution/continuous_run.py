@@ -68,7 +68,7 @@ class ContinuousRun:
                 self._readable.add(flow)
                 self._changed.notify_all()
 
-    def has_looked(self, flow: str) -> bool:
+    def is_readable(self, flow: str) -> bool:
         """Whether a flow's readers may start."""
         return flow in self._readable
 

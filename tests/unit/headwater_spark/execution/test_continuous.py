@@ -372,4 +372,4 @@ def test_a_view_is_refreshed_when_its_sources_moved(tmp_path, monkeypatch):
     shared = ContinuousRun({"orders": 0.001})
     continuous._refresh(run, shared, lambda: None)
     assert refreshed == [1, 3, 4, 5, 6]
-    assert shared.has_looked("orders")
+    assert shared.is_readable("orders")

@@ -47,14 +47,14 @@ def test_it_runs_when_it_has_looked(stream):
     for message, active in (("Initializing sources", False), ("Processing new data", True)):
         stream.status(message, active=active)
         stream.kept.look()
-    assert (stream.records, stream.context.continuous.has_looked("orders")) == ([], False)
+    assert (stream.records, stream.context.continuous.is_readable("orders")) == ([], False)
     stream.context.continuous.restarts("orders", 2)
     stream.status("Waiting for data to arrive")
     stream.kept.look()
     stream.kept.look()
     assert stream.records == ["RUNNING"]
     shared = stream.context.continuous
-    assert (shared.has_looked("orders"), shared.runs("orders"), shared.restarting) == (True, True, {})
+    assert (shared.is_readable("orders"), shared.runs("orders"), shared.restarting) == (True, True, {})
 
 
 def test_in_real_time_mode_it_runs_when_it_has_run_for_a_while(tmp_path, monkeypatch):
