@@ -6,16 +6,17 @@ Decision 0163.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from headwater.delta_log.commits import Action
 from headwater.incremental.source_changes import ChangeKind, SourceChange, missing_file
 from headwater_spark.plans.names import quoted
+from headwater_spark.views.digests import can_digest, with_differences
 from headwater_spark.views.known_rows import SIGN, KnownRows
 from headwater_spark.views.leaf_files import rows_of_files
 from headwater_spark.views.plan_surgery import DeltaLeaf
@@ -23,8 +24,8 @@ from headwater_spark.views.plan_surgery import DeltaLeaf
 _TEXT = "__headwater_text_"
 # Values whose equality is not that of what is made of them: rows that have some inside are all taken as changed.
 _UNEQUAL = ("map<", "variant", "collate", "double", "float", "interval")
-
-
+# Changes of fewer bytes are compared row by row.
+DIGESTED_BYTES = 8_000_000
 _IGNORED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 
 
@@ -64,10 +65,19 @@ class ChangedRows:
         """The rows that came, of a source that only grew."""
         return self._read(self._change.added)
 
-    def touched(self) -> DataFrame:
-        """The rows that came or went, each at least once; rows that did both as often are left out where that can be told."""
+    def touched(self, needed: Collection[str] | None = None) -> DataFrame:
+        """The rows that came or went, each at least once; rows that did both as often are left out where that can be told.
+
+        Args:
+            needed: the columns that are read of them: others may be left out, and rows that are equal in these.
+        """
         local = self._known.frame(self._session) if self._known is not None else None
-        return self._chosen(self.signed()) if local is None else local
+        if local is not None:
+            return local
+        names = [name for name in self._columns if needed is None or name in needed]
+        if self._digests(names):
+            return self._net_by_digests(self._signed(), names)
+        return self._chosen(self.signed())
 
     def signed(self) -> DataFrame:
         """The rows that came or went, with ``SIGN``; as ``touched`` otherwise."""
@@ -104,17 +114,28 @@ class ChangedRows:
 
     def _net(self, signed: DataFrame) -> DataFrame:
         """One row of each set of equal ones that more came than went of, or the reverse."""
-        # Zero and minus zero are equal to a grouping, which makes both of them zero, and not to what is made of them.
-        floats = {f.name for f in signed.schema.fields if isinstance(f.dataType, FloatType | DoubleType)}
-        keys = [
-            F.col(quoted(name)).cast("string").alias(f"{_TEXT}{place}")
-            if name in floats
-            else F.col(quoted(name))
-            for place, name in enumerate(self._columns)
-        ]
-        same = [F.first(F.col(quoted(name))).alias(name) for name in self._columns if name in floats]
+        keys, same = _exact_keys(signed, self._columns)
         grouped = signed.groupBy(*keys).agg(F.sum(SIGN).alias(SIGN), *same).where(F.col(SIGN) != 0)
         return self._chosen(grouped, F.col(SIGN))
+
+    def _net_by_digests(self, signed: DataFrame, names: Sequence[str]) -> DataFrame:
+        """The values that these columns have in rows of which more came than went, or the reverse; the other columns are digested."""
+        keys, same = _exact_keys(signed, names)
+        return with_differences(signed, keys, self._others(names), *same).select(
+            *(F.col(quoted(name)) for name in names)
+        )
+
+    def _digests(self, names: Sequence[str]) -> bool:
+        """Whether it is less work to compare digests than rows: of whole files, of which few columns are read."""
+        if self._change.kind is not ChangeKind.CHANGED or self._change.change_feed or self._whole_values:
+            return False
+        others = self._others(names)
+        return bool(names and others) and self._change.bytes >= DIGESTED_BYTES and can_digest(others)
+
+    def _others(self, names: Sequence[str]) -> list[StructField]:
+        """The columns that the view uses besides these."""
+        others = set(self._columns) - set(names)
+        return [field for field in column_fields(self._leaf) if field.name in others]
 
     @property
     def _whole_values(self) -> bool:
@@ -132,6 +153,19 @@ class ChangedRows:
             raise FilesMissing(f"{missing.name} of {self._leaf.folder.name} was removed")
         partitions = self._leaf.clustering
         return rows_of_files(self._session, self._leaf, [_as_add(file, partitions) for file in files])
+
+
+def _exact_keys(rows: DataFrame, names: Sequence[str]) -> tuple[list[Column], list[Column]]:
+    """What rows that are equal in these columns are grouped by, and what gives back the values that it makes others of.
+
+    Zero and minus zero are equal to a grouping, which makes both of them zero, and not to what is made of them.
+    """
+    floats = {f.name for f in rows.schema.fields if isinstance(f.dataType, FloatType | DoubleType)}
+    keys = [
+        F.col(quoted(name)).cast("string").alias(f"{_TEXT}{place}") if name in floats else F.col(quoted(name))
+        for place, name in enumerate(names)
+    ]
+    return keys, [F.first(F.col(quoted(name))).alias(name) for name in names if name in floats]
 
 
 def _as_add(file: Mapping[str, Any], partitions: Sequence[str]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ Decision 0162.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from headwater_spark.views.plan_description import Node
+from headwater_spark.views.join_conditions import conjuncts, join_condition
+from headwater_spark.views.plan_description import SET_OPERATIONS, Expr, Node
 
 
 class Rows(StrEnum):
@@ -107,6 +108,45 @@ def rows_read(recipe: Recipe) -> int:
             return rows_read(recipe.left) + rows_read(recipe.right)
         case Columns() | Renamed() | Padded():
             return rows_read(recipe.child)
+
+
+def columns_read(  # noqa: PLR0911 - one return a kind of recipe
+    recipe: Recipe, nodes: Mapping[int, Node]
+) -> frozenset[int]:
+    """The ids of all columns that the operators of a recipe read; those that it hands on unread are not among them.
+
+    Args:
+        nodes: the plan's operators, by their numbers.
+    """
+    match recipe:
+        case Leaf() | Whole():
+            return frozenset()
+        case Over(number, children):
+            node = nodes[number]
+            by_place = node.kind in SET_OPERATIONS or node.kind == "Union"
+            own = (n for child in node.children for n in child.output) if by_place else ()
+            return _references(node.expressions) | frozenset(own) | _all_read(children, nodes)
+        case Columns(number, places, child):
+            node = nodes[number]
+            outputs = node.exprs("projectList" if node.kind == "Project" else "aggregateExpressions")
+            return _references(outputs[place] for place in places) | columns_read(child, nodes)
+        case Joined(number, _, left, right, places):
+            parts = conjuncts(join_condition(nodes[number]))
+            return _references(parts[place] for place in places) | _all_read((left, right), nodes)
+        case Renamed(_, old, _, child):
+            return frozenset(old) | columns_read(child, nodes)
+        case Padded(ids, _, child):
+            return frozenset(ids) | columns_read(child, nodes)
+        case Together(parts):
+            return _all_read(parts, nodes)
+
+
+def _all_read(recipes: Iterable[Recipe], nodes: Mapping[int, Node]) -> frozenset[int]:
+    return frozenset[int]().union(*(columns_read(one, nodes) for one in recipes))
+
+
+def _references(expressions: Iterable[Expr]) -> frozenset[int]:
+    return frozenset[int]().union(*(one.references for one in expressions))
 
 
 def renamed_branch(union: Node, branch: Node, places: Collection[int], recipe: Recipe) -> Recipe:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
@@ -29,7 +29,8 @@ from headwater_spark.views.known_rows import KnownRows
 from headwater_spark.views.needed_files import NeededFiles, NeededRows
 from headwater_spark.views.partition_texts import has_null_partition, stored_alike, without_empty
 from headwater_spark.views.plan_shape import anchor, not_traceable
-from headwater_spark.views.recipes import Rows
+from headwater_spark.views.plan_surgery import RowsOf
+from headwater_spark.views.recipes import Recipe, Rows, columns_read
 from headwater_spark.views.shared_changes import SharedChanges
 
 # From here on it pays that Spark adapts plans while they run: joins, partitions, skew.
@@ -259,7 +260,9 @@ class Techniques:
         ]
         names = [f"k{number}" for number in range(len(ids))]
         frames = [
-            self._plan.frame_of(answer.recipe, ids, self._rows).toDF(*names).select(*collected)
+            self._plan.frame_of(answer.recipe, ids, self._rows_for(answer.recipe, ids))
+            .toDF(*names)
+            .select(*collected)
             for leaf, answer in zip(self._changed, self._keys.traced(places), strict=True)
             if not self._is_empty(leaf)
         ]
@@ -297,8 +300,13 @@ class Techniques:
             )
         return self._known_rows[number]
 
-    def _rows(self, number: int, rows: Rows) -> DataFrame:
-        """The rows of a leaf that changed, or that are there or were."""
+    def _rows_for(self, recipe: Recipe, ids: Sequence[int]) -> RowsOf:
+        """What gives the rows of leaves to a recipe that is read for the columns with these ids."""
+        read = columns_read(recipe, {node.number: node for node in self._plan.root.walk()}) | frozenset(ids)
+        return partial(self._rows, read=read)
+
+    def _rows(self, number: int, rows: Rows, read: frozenset[int]) -> DataFrame:
+        """The rows of a leaf that changed, or that are there or were; of what changed, the columns that are read."""
         key, leaf = self._query.tables[number]
         changed = ChangedRows(
             self._plan.working, leaf, self._changes[key], self._query.columns[number], self._known(number)
@@ -306,7 +314,8 @@ class Techniques:
         if rows is Rows.EVER:
             now = DataFrameReader(self._plan.working).format("delta").option("versionAsOf", str(leaf.version))
             return changed.ever(now.load(str(leaf.folder)))
-        return changed.touched()
+        own = next(node for node in self._plan.root.leaves if node.number == number)
+        return changed.touched({one.name for one in own.exprs("output") if one.id in read})
 
     def _new_rows(self, number: int, _: Rows) -> DataFrame:
         """The rows that came to a leaf that only grew, each as often as it came."""

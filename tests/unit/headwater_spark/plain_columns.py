@@ -7,6 +7,7 @@ NULL is below all values inside of one. The text of a rule (``expr``) is the nam
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -93,6 +94,9 @@ class Column:  # noqa: PLW1641 - no Column of Spark's has a hash to count on eit
 
     def __sub__(self, other: object) -> Column:
         return _binary(self, other, lambda one, two: one - two)
+
+    def __mul__(self, other: object) -> Column:
+        return _binary(self, other, lambda one, two: one * two)
 
     def __getitem__(self, part: int | str) -> Column:
         """An element of an array, or a field of a struct."""
@@ -290,6 +294,21 @@ def lower(column: Column) -> Column:
 
 def bit_get(column: Column, place: Column) -> Column:
     return _binary(column, place, lambda bits, number: bits >> number & 1)
+
+
+def shiftright(column: Column, bits: int) -> Column:
+    return _binary(column, bits, lambda number, places: number >> places)
+
+
+def xxhash64(*columns: Column) -> Column:
+    """Another number of 64 bits than Spark's; it passes over NULLs as Spark's does."""
+
+    def value(row: Row) -> int:
+        known = [value for column in columns if (value := or_null(column.of(row))) is not None]
+        digest = hashlib.blake2b(repr(known).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
+
+    return Column(value)
 
 
 def concat(*columns: Column) -> Column:

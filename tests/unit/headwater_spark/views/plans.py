@@ -260,9 +260,20 @@ def _mapped(rows: Bag, change: Callable[[Row], Row]) -> Bag:
 
 
 def recipe_rows(
-    recipe: Recipe, root: Node, before: Mapping[int, Bag], after: Mapping[int, Bag], *, grown: bool = False
+    recipe: Recipe,
+    root: Node,
+    before: Mapping[int, Bag],
+    after: Mapping[int, Bag],
+    *,
+    grown: bool = False,
+    needed: frozenset[int] | None = None,
 ) -> Bag:
-    """What a recipe gives, from what the leaves had before and have now; ``grown``: new rows are read with all their columns."""
+    """What a recipe gives, from what the leaves had before and have now.
+
+    Args:
+        grown: new rows are read with all their columns.
+        needed: rows that changed have these columns alone, and each set of values once.
+    """
     nodes = {node.number: node for node in root.walk()}
     used = used_columns(root)
 
@@ -273,7 +284,10 @@ def recipe_rows(
     def build(one: Recipe) -> Bag:
         match one:
             case Leaf(number, Rows.CHANGED):
-                return read(number, (before[number] - after[number]) + (after[number] - before[number]))
+                changed = read(number, (before[number] - after[number]) + (after[number] - before[number]))
+                if needed is None:
+                    return changed
+                return Counter(tuple((n, value) for n, value in row if n in needed) for row in set(changed))
             case Leaf(number, _):
                 return read(number, before[number] | after[number])
             case Whole(number):

@@ -15,6 +15,7 @@ from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater_spark.views import changed_rows as module
+from headwater_spark.views import digests
 from headwater_spark.views.changed_rows import ChangedRows, FilesMissing, FilesUnknown
 from headwater_spark.views.known_rows import SIGN
 
@@ -49,10 +50,10 @@ class Feed:
 
 def changed(
     monkeypatch: pytest.MonkeyPatch, came: Any, went: Any, *, kind: ChangeKind = ChangeKind.CHANGED, feed: bool = False, columns: tuple[str, ...] = ("a",),
-    schema: T.StructType = SCHEMA, ignores: str = "false",
+    schema: T.StructType = SCHEMA, ignores: str = "false", size: int = 0,
 ) -> ChangedRows:  # fmt: skip
     """The changes of a source: rows of files that came and of files that went, or of its feed."""
-    plain_functions(monkeypatch, module)
+    plain_functions(monkeypatch, module, digests)
     files = {"came": came, "went": went}
     monkeypatch.setattr(module, "missing_file", lambda *_: None)
     monkeypatch.setattr(module, "rows_of_files", lambda _, __, adds: frame(files[adds[0]["path"]]))
@@ -67,7 +68,7 @@ def changed(
     relation = SimpleNamespace(schema=lambda: SimpleNamespace(json=schema.json))
     leaf: Any = SimpleNamespace(folder=Path("t"), clustering=(), relation=relation)
     session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: ignores))
-    change = SourceChange(kind, 3, 7, ({"path": "came"},), ({"path": "went"},), feed)
+    change = SourceChange(kind, 3, 7, ({"path": "came", "size": size},), ({"path": "went"},), feed)
     return ChangedRows(session, leaf, change, columns)
 
 
@@ -96,6 +97,39 @@ def test_rows_that_changed(feed: bool, came: Any, went: Any):
             assert sorted(map(repr, (tuple(row.values()) for row in touched.rows))) == sorted(
                 map(repr, net(came, went, *places))
             )
+
+
+@given(came=ROWS, went=ROWS)
+def test_rows_of_which_some_columns_are_read(came: Any, went: Any):
+    """Of large files the other columns are digested: what is read of rows that changed comes once, and of no other row."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, place in (("a", 0), ("b", 1)):
+            rows = changed(patch, came, went, columns=("a", "b"), size=module.DIGESTED_BYTES)
+            touched: Any = rows.touched({name, "c"})
+            assert touched.columns == [name]
+            values = [row[name] for row in touched.rows]
+            assert Counter(values) == dict.fromkeys({row[place] for row in net(came, went, 0, 1)}, 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "needed"),
+    [
+        ({"size": 1}, {"a"}),
+        ({"feed": True}, {"a"}),
+        ({"kind": ChangeKind.APPENDED}, {"a"}),
+        ({"schema": T.StructType([SCHEMA["a"], T.StructField("b", T.ArrayType(T.LongType()))])}, {"a"}),
+        ({"schema": T.StructType([SCHEMA["a"], T.StructField("b", T.MapType(T.LongType(), T.LongType()))])}, {"a"}),
+        ({}, {"a", "b"}),
+        ({}, set()),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_what_is_not_digested(monkeypatch: pytest.MonkeyPatch, more: Any, needed: Any):
+    """Small files, feeds, what only came, values that hold others, and rows that are read whole are compared as they are."""
+    arguments = {"columns": ("a", "b"), "size": module.DIGESTED_BYTES, **more}
+    rows = changed(monkeypatch, [(1, 1), (1, 2)], [], **arguments)
+    touched: Any = rows.touched(needed)
+    assert [tuple(row.values()) for row in touched.rows] == [(1, 1), (1, 2)]
 
 
 @given(now=ROWS, came=ROWS, went=ROWS)
