@@ -21,12 +21,20 @@ _ENDING = ".tmpl"
 
 def init(folder: str, name: str | None, *, as_json: bool) -> int:
     """Write a pipeline with sample data into a new or empty folder, and say how to run it."""
+    if not folder:
+        raise UsageError("No folder is given.", remedy="Give a folder that does not exist yet.")
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{folder} is not an empty folder.", remedy="Give a folder that does not exist yet.")
     chosen = _name(name, target)
     written: list[str] = []
-    _copy(files("headwater.commands") / "templates", target, {"name": chosen}, written)
+    try:
+        _copy(files("headwater.commands") / "templates", target, {"name": chosen}, written)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} can't be made a folder: {error.strerror}.",
+            remedy="Give a place that this user may write to.",
+        ) from None
     if as_json:
         print_json({"state": "COMPLETED", "name": chosen, "folder": str(target), "files": sorted(written)})
     else:

@@ -15,18 +15,31 @@ from headwater.suggestions import nearest
 
 # What chooses a part of the pipeline; the first are lists of names.
 _SELECTING = ("tables", "full_refresh", "reset_checkpoint", "flows", "full_refresh_all")
+_UNKNOWN_OPTION = re.compile(r"unrecognized arguments: (?P<given>--?[\w-]+)")
 _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<choices>.*)\)")
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors like all others, so that ``--json`` holds for them too."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but that nothing may be left over: a verb says so itself, by its own usage."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return parsed, rest
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError with the nearest name, where a name is wrong, and the usage line as its remedy."""
         usage = " ".join(self.format_usage().split())
-        near = _nearest_choice(message)
+        near = _nearest_choice(message) or self._nearest_option(message)
         meant = f"Did you mean {near!r}? " if near else ""
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", remedy=meant + usage)
+
+    def _nearest_option(self, message: str) -> str | None:
+        """The option nearest to an unknown one, parsed from argparse's message."""
+        match = _UNKNOWN_OPTION.match(message)
+        return None if match is None else nearest(match["given"], self._option_string_actions)
 
 
 def _nearest_choice(message: str) -> str | None:

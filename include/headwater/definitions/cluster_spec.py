@@ -45,7 +45,7 @@ class ClusterSpec(Strict):
                 str(reference)
             ):  # which may be the secret itself: it is not repeated
                 raise ValueError(
-                    f"write {name}: SECRET:KEY, the name of a Kubernetes secret and of a key in it"
+                    f"for {name}, write the name of a Kubernetes secret and that of a key in it, with a colon between them"
                 )
         return secrets
 

@@ -294,7 +294,7 @@ class PipelineSpec(_Strict):
         named = undeclared_secret(self.parameters)
         if named is not None:
             raise WrongAt(
-                f"the parameter {named!r} is named like a secret; say `secret: true`, or `secret: false` where it is none",
+                f"the parameter {named!r} is named like a secret; its key `secret` must say true, or false where it is none",
                 *("parameters", named),
             )
         unfilled = next(

@@ -5,15 +5,26 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo, field_validator
 
 from headwater.definitions.intervals import read_duration
+
+_NUMBERS = (int, float, int | None, float | None)
 
 
 class Strict(BaseModel):
     """A part of the spec: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_value(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse ``retries: yes``, which pydantic would take for 1."""
+        field = cls.model_fields.get(info.field_name or "")
+        if isinstance(value, bool) and field is not None and field.annotation in _NUMBERS:
+            raise ValueError("a number is expected")
+        return value
 
 
 class WrongAt(ValueError):

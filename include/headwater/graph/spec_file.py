@@ -35,6 +35,7 @@ _OWN_WORDS = {
     "model_attributes_type": "a map of keys to values is expected",
     "string_type": "a text is expected; in quotes, where it looks like a number, a date or a truth value",
 }
+_TEXT_KEYS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
 
 
@@ -208,12 +209,45 @@ def _substitute(
     return _ENVIRONMENT.sub(replace, value)
 
 
+def _odd_key(node: yaml.Node | None) -> yaml.ScalarNode | None:
+    """The first key of a map that is no text to YAML, to which ``on`` and ``yes`` are true."""
+    keys = (key for key, _ in node.value) if isinstance(node, yaml.MappingNode) else ()
+    odd = (key for key in keys if isinstance(key, yaml.ScalarNode) and key.tag not in _TEXT_KEYS)
+    return next(odd, None)
+
+
 def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseModel]) -> tuple[str, str]:
+    of_parts = (detail.get("ctx") or {}).get("error")
+    keys, node, line = _found_at(
+        detail, of_parts.keys if isinstance(of_parts, WrongAt) else detail["loc"], root
+    )
+    where = f"{path}:{line}"
+    dotted = ".".join(str(key) for key in keys)
+    if detail["type"] == "extra_forbidden":
+        near = nearest(str(keys[-1]), _known_keys(keys[:-1], model))
+        hint = f" Did you mean `{near}`?" if near else ""
+        return f"Unknown key `{dotted}`.{hint}", where
+    if detail["type"] == "missing":
+        return f"The key `{dotted}` is missing.", where
+    odd = _odd_key(node) if detail["type"] == "invalid_key" or detail["loc"][-1:] == ("[key]",) else None
+    if odd is not None:
+        return (
+            f"The key `{odd.value}` is no text to YAML: put it in quotes.",
+            f"{path}:{odd.start_mark.line + 1}",
+        )
+    message = _OWN_WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    if isinstance(of_parts, WrongAt):  # it quotes names alone
+        return f"{message}.", where
+    return _sentence(message, detail.get("input"), keys, node), where
+
+
+def _found_at(
+    detail: Any, path_in_file: Sequence[Any], root: yaml.Node | None
+) -> tuple[list[Any], yaml.Node | None, int]:
+    """The keys that lead to a fault, its node and its line, as far as they can be seen in the file."""
     # pydantic puts the names of union members in the location; only real keys lead anywhere in the file.
     keys: list[Any] = []
     node, line = root, 1
-    of_parts = (detail.get("ctx") or {}).get("error")
-    path_in_file = of_parts.keys if isinstance(of_parts, WrongAt) else detail["loc"]
     for depth, key in enumerate(path_in_file):
         child = _child(node, key)
         if child is None and depth < len(path_in_file) - 1:
@@ -223,18 +257,11 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
         keys.append(key)
         if child is not None:
             line, node = child
-    where = f"{path}:{line}"
-    dotted = ".".join(str(key) for key in keys)
-    if detail["type"] == "extra_forbidden":
-        near = nearest(str(keys[-1]), _known_keys(keys[:-1], model))
-        hint = f" Did you mean `{near}`?" if near else ""
-        return f"Unknown key `{dotted}`.{hint}", where
-    if detail["type"] == "missing":
-        return f"The key `{dotted}` is missing.", where
-    given = detail.get("input")
-    message = _OWN_WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
-    if isinstance(of_parts, WrongAt):  # it quotes names alone
-        return f"{message}.", where
+    return keys, node, line
+
+
+def _sentence(message: str, given: object, keys: Sequence[Any], node: yaml.Node | None) -> str:
+    """What is wrong with a value, without what may be a secret."""
     if any(map(_ENVIRONMENT.search, _scalars(node))):
         # What an environment variable holds may be a secret: the value is shown as it is written.
         written = str(node.value) if isinstance(node, yaml.ScalarNode) else "..."
@@ -242,7 +269,12 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
     if keys and names_a_secret(str(keys[-1])) and not str(keys[-1]).endswith("_env"):
         message, given = _without(message, given, "..."), None
     shown = f" (got {_shortened(given)})" if isinstance(given, str | int | float | bool | list) else ""
-    return (f"`{dotted}`: {message}{shown}." if dotted else f"{message}."), where
+    dotted = ".".join(str(key) for key in keys)
+    if names_a_secret(
+        dotted
+    ):  # with a colon behind the name, what follows would be taken for a secret where it is shown
+        return f"In `{dotted}`, {message}{shown}."
+    return f"`{dotted}`: {message}{shown}." if dotted else f"{message}."
 
 
 def _scalars(node: yaml.Node | None) -> Iterator[str]:

@@ -16,6 +16,7 @@ import yaml
 
 from headwater.errors import InvalidSpec
 from headwater.graph.json_text import looks_like_json, plain_json, read_json
+from headwater.graph.written_values import OtherValue, keep_written
 from headwater.storage.place import Place
 
 # A spec is a page of text; these keep a file made by mistake (or malice) from holding up the page of all pipelines.
@@ -62,7 +63,7 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
             _Walk(path).check(node)
-        data = _Constructor(path).construct_document(node) if node is not None else None
+        data = _constructed(path, node) if node is not None else None
     except RecursionError:
         raise _too_deep(path) from None
     except yaml.YAMLError as error:
@@ -78,6 +79,18 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
             f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
         )
     return data, node
+
+
+def _constructed(path: Path, node: yaml.Node) -> Any:
+    try:
+        keep_written(node, lambda scalar: _Constructor(path).construct_document(scalar))
+    except OtherValue as error:
+        raise InvalidSpec(
+            f"{error}.",
+            where=f"{path}:{error.node.start_mark.line + 1}",
+            remedy="Put it in quotes, to keep it as it is written, or write what is meant: true, false, a plain number.",
+        ) from None
+    return _Constructor(path).construct_document(node)
 
 
 def _check_json(text: str, path: Path) -> None:

@@ -49,8 +49,8 @@ class ConnectionString:
         if endpoint is None:
             raise UnsupportedArgument(
                 "eventhubs.connectionString is not of the form that Event Hubs gives out.",
-                remedy="It begins with Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=... Pass it "
-                "as it is, not encrypted.",
+                remedy="It begins with Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName and so on. "
+                "Pass it as it is, not encrypted.",
             )
         emulator = values.get("usedevelopmentemulator", "").lower() == "true"
         port = int(endpoint[2]) if endpoint[2] else _PORT

@@ -57,7 +57,7 @@ def refuse_secrets(secrets: Mapping[str, str]) -> None:
     if secrets:
         raise InvalidParameter(
             "Secret parameters from Airflow would stand on the command line of spark-submit for a driver on a cluster.",
-            remedy="Set the variable where the driver runs (on Kubernetes by `cluster: {secrets: ...}`), and refer to it: env:NAME.",
+            remedy="Set the variable where the driver runs (on Kubernetes under `secrets` of `cluster`), and refer to it: env:NAME.",
         )
 
 

@@ -188,7 +188,7 @@ def refuse(project: PipelineProject, conf: Mapping[str, str]) -> None:
         raise UnsupportedDeployment(
             f"{', '.join(sorted(lost))}: a setting with such a name is never put on a command line, so no pod would have it.",
             where=where,
-            remedy="Name Kubernetes secrets by `cluster: {secrets: {VARIABLE: secret:key}}`.",
+            remedy="Name Kubernetes secrets under `secrets` of `cluster` (docs/clusters.md#a-driver-in-a-pod-of-kubernetes).",
         )
     mounts = list(_shared_mounts(conf))
     for what, place in (("storage", project.storage), ("warehouse", project.warehouse)):

@@ -54,6 +54,17 @@ def test_init_spares_what_is_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_init_where_no_folder_can_be_made(tmp_path, capsys):
+    """A place below a file is wrong use, which says what stands in the way."""
+    (tmp_path / "notes").write_text("mine")
+    assert main(["init", str(tmp_path / "notes" / "shop")]) == 2
+    shown = capsys.readouterr().err
+    assert "can't be made a folder: Not a directory" in shown
+    assert "Unexpected" not in shown
+    assert main(["init", ""]) == 2
+    assert "No folder is given" in capsys.readouterr().err
+
+
 def failing(error):
     def action():
         raise error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.commands.command_line import main
 from headwater.commands.doctor_arguments import doctored
 from headwater.contract.arguments import Parser, RunArguments, parse_run_arguments
 from headwater.contract.printing import print_table
@@ -91,6 +92,16 @@ def test_a_wrong_choice_is_told_the_nearest(given: str, remedy: str):
     with pytest.raises(UsageError) as caught:
         parser.parse_args([given])
     assert caught.value.remedy == f"{remedy}usage: headwater {{list,show}}"
+
+
+def test_an_unknown_option_of_a_verb_is_told_the_nearest(capsys: pytest.CaptureFixture[str]):
+    """The remedy names the option that was probably meant, and has the usage of the verb that was asked for."""
+    assert main(["run", "orders", "--tabels", "a"]) == 2
+    shown = capsys.readouterr().err
+    assert "Unrecognized arguments: --tabels a." in shown
+    assert "Did you mean '--tables'? usage: headwater run " in shown
+    assert main(["run", "orders", "silver"]) == 2
+    assert "what to do: usage: headwater run " in capsys.readouterr().err
 
 
 def test_a_slip_in_an_action_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -56,6 +56,8 @@ REFUSED = [
     {"notifiers": [{**NOTIFIER, "arguments": {"a-b": "x"}}]},
     {"notifiers": [{**NOTIFIER, "arguments": {"a": {"deep": "map"}}}]},
     {"backfill": {"scheduled": True}},
+    *({name: True} for name in ("retries", "priority_weight")),
+    *({"alerts": {name: True}} for name in ("lag_seconds", "lag_records", "failed_rules_percent")),
     {"backfill": {"interval": ""}},
     {"on_data": {}},
     {"schedule": "@daily", "on_data": {"files": 2}},

@@ -132,7 +132,7 @@ def test_a_pipeline_without_parameters_takes_any_value(tmp_path: Path):
         ("  n: {type: integer, default: 3, enum: [1, 2]}", 3, "must be one of: 1, 2"),
         ("  t: {secret: true, default: plainly}", 3, "given as a reference"),
         ("  t: {secret: true, type: integer}", 3, "a secret is a string"),
-        ("  api_token: x", 3, "say `secret: true`"),
+        ("  api_token: x", 3, "`secret` must say true"),
         ("  colour: red\nconfiguration: {colour: blue}", 3, "both have 'colour'"),
         ("  day: {required: true}\nairflow: {schedule: '@daily'}", 3, "nobody to fill it in"),
         ("  day: {required: true}\ntrigger: {processing_time: 5 s}", 3, "nobody to fill it in"),
