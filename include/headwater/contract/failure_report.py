@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.logs import configure_logging, show_error
-from headwater.contract.printing import print_json
+from headwater.contract.printing import print_json, show_all_signs
 from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import quoted
 
@@ -21,6 +21,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
 
     Codes: what ``action`` returns; an error's own (1 failed, 2 wrong use or invalid, 3 refused for safety).
     """
+    show_all_signs()
     try:
         configure_logging()
         return action()

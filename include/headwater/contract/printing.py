@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one line of JSON, the last of standard output."""
-    print(json.dumps(value, ensure_ascii=False, default=_plain), flush=True)
+    """Print one line of JSON, the last of standard output; its signs are escaped where the output's encoding has not all of them."""
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, default=_plain)
+    print(text, flush=True)
+
+
+def show_all_signs() -> None:
+    """Have standard output escape what its encoding lacks, as standard error does by itself."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_table(
@@ -36,8 +49,6 @@ def print_table(
 
 
 def _on_terminal() -> bool:
-    import sys
-
     return sys.stdout.isatty()
 
 

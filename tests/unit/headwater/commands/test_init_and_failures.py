@@ -108,6 +108,20 @@ def test_wrong_use_with_json(capsys):
         assert json.loads(capsys.readouterr().out)["state"] == "INVALID"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_output_that_the_terminal_cannot_show(tmp_path, encoding):
+    """What an encoding lacks is escaped: no command ends over it, and JSON stays JSON."""
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    for name, arguments in (("sch\N{SNOWMAN}n", []), ("z\N{SNOWMAN}", ["--json"])):
+        ended = subprocess.run(
+            [sys.executable, "-m", "headwater", "init", str(tmp_path / name), *arguments],
+            env=environment, capture_output=True, text=True, encoding=encoding, timeout=60, check=False,
+        )  # fmt: skip
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "2603" in ended.stdout
+    assert json.loads(ended.stdout)["folder"] == str(tmp_path / name)
+
+
 def test_a_reader_that_leaves_early(done):
     """Output into a closed pipe ends without a complaint."""
     project = done.project
