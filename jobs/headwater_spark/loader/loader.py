@@ -20,7 +20,7 @@ from headwater.sql_sources.source import SqlSource
 from headwater_spark.facade.action_guard import loading_sources
 from headwater_spark.loader.compilation import compile_source, forget_text, show_in_tracebacks
 from headwater_spark.loader.import_rewriting import RUNTIME_NAMES
-from headwater_spark.loader.pipeline_modules import pipeline_modules
+from headwater_spark.loader.pipeline_modules import SOURCES, pipeline_modules
 from headwater_spark.loader.shims import runtime_names
 from headwater_spark.loader.source_text import SourceText, read_sources
 from headwater_spark.loader.sql_declarations import declare_source
@@ -94,7 +94,7 @@ def run_source(
 ) -> ModuleType:
     """Run the units of a source in one module; raises SourceFileFailed with the user's line. ``labels``: the sources' names in tracebacks."""
     dotted = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
-    module = ModuleType(f"headwater_sources.{dotted}")
+    module = ModuleType(f"{SOURCES}{dotted}")
     module.__file__ = str(path)
     vars(module).update(names)
     # Registered, because dataclasses look up their module; by value, because workers can't import it.

@@ -9,13 +9,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
 
 from headwater_spark.loader.compilation import compile_source
 from headwater_spark.loader.source_text import SourceText
+
+# What the modules of sources are called; those that they import have their own names.
+SOURCES = "headwater_sources."
 
 
 class _PipelineLoader(importlib.abc.Loader):
@@ -32,7 +35,10 @@ class _PipelineLoader(importlib.abc.Loader):
 
 
 class PipelineModuleFinder(importlib.abc.MetaPathFinder):
-    """Finds modules below the pipeline's folders before any other of the same name."""
+    """Finds modules below the pipeline's folders: for the pipeline's own code before any other of the same name.
+
+    A source that is called ``calendar.py`` must not be what Python's or a library's code gets that imports its ``calendar`` late.
+    """
 
     def __init__(self, folders: Sequence[Path], names: Mapping[str, Any]) -> None:
         self._folders = folders
@@ -57,6 +63,8 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
             file = package if package.is_file() else module if module.is_file() else None
             if file is None:
                 continue
+            if path is None and not _asked_by_pipeline() and self._is_elsewhere(fullname):
+                return None
             self.loaded.append(fullname)
             locations = [str(file.parent)] if file == package else None
             loader = _PipelineLoader(file, self._names)
@@ -64,6 +72,17 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
                 fullname, file, loader=loader, submodule_search_locations=locations
             )
         return None
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether Python finds a module of this name without the pipeline."""
+        path_finder = importlib.machinery.PathFinder
+        for finder in sys.meta_path:
+            if isinstance(finder, PipelineModuleFinder | _FolderFinder):
+                continue
+            places = self._path_before if finder is path_finder else None
+            if finder.find_spec(name, places) is not None:
+                return True
+        return False
 
     def _added_to_path(self) -> list[Path]:
         # Sources reach their helper modules by extending sys.path; those are the pipeline's as well.
@@ -74,6 +93,24 @@ class PipelineModuleFinder(importlib.abc.MetaPathFinder):
         sys.path[:] = self._path_before
         for name in self.loaded:
             sys.modules.pop(name, None)
+
+
+def _asked_by_pipeline() -> bool:
+    """Whether the import that is under way stands in code of a pipeline."""
+    here = globals()
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - Python has no other way to tell who imports
+    while frame is not None and (frame.f_globals is here or _is_importlibs(frame.f_globals)):
+        frame = frame.f_back
+    return frame is not None and _is_pipelines(frame.f_globals)
+
+
+def _is_importlibs(names: Mapping[str, Any]) -> bool:
+    return str(names.get("__name__")).partition(".")[0] == "importlib"
+
+
+def _is_pipelines(names: Mapping[str, Any]) -> bool:
+    loader = getattr(names.get("__spec__"), "loader", None)
+    return isinstance(loader, _PipelineLoader) or str(names.get("__name__")).startswith(SOURCES)
 
 
 class _FolderFinder(importlib.abc.MetaPathFinder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -46,15 +47,27 @@ def test_packages_and_modules_below_them(folder: Path):
 
 
 def test_the_pipelines_module_wins(folder: Path):
-    """A module of the pipeline hides one of the same name that Python would find, inside the block only."""
+    """To the pipeline's code a module of the pipeline hides one of the same name that Python would find, inside the block only."""
     sys.modules.pop("colorsys", None)
-    with pipeline_modules([folder], {}):
-        import colorsys
+    (folder / "rules" / "colors.py").write_text("import colorsys\n")
+    with pipeline_modules([folder], {"spark": None}):
+        from rules.colors import colorsys
 
         assert colorsys.MINE
     import colorsys
 
     assert not hasattr(colorsys, "MINE")
+
+
+def test_others_import_what_is_installed(folder: Path):
+    """A library that imports one of Python's modules late gets that one, not a source of the pipeline that has its name."""
+    sys.modules.pop("colorsys", None)
+    with pipeline_modules([folder], {}):
+        colorsys = importlib.import_module(
+            "colorsys"
+        )  # as a library does: this file is no part of the pipeline
+
+        assert colorsys.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
 
 
 def test_modules_are_forgotten(folder: Path):
