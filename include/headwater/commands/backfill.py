@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from headwater.commands.run import become_program
 from headwater.contract.backfill_arguments import backfill_arguments
-from headwater.errors import UnknownDataset
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.suggestions import did_you_mean, nearest
+from headwater.graph.spelled_names import declared_name
+from headwater.graph.update_plan import refuse_unknown
 
 
 def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -30,12 +30,8 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
 
 def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
     """The tables as the manifest spells them; raises UnknownDataset with the nearest name."""
-    spellings = {entry.name.lower(): entry.name for entry in manifest.tables}
-    for name in tables:
-        if name.lower() not in spellings:
-            near = nearest(name.lower(), spellings)
-            raise UnknownDataset(
-                f"The pipeline has no table {name!r}.",
-                remedy=did_you_mean(near and spellings[near], f"It has: {', '.join(spellings.values())}."),
-            )
-    return [spellings[name.lower()] for name in tables]
+    known = [entry.name for entry in manifest.tables]
+    chosen = [declared_name(manifest, name, known) for name in tables]
+    for name in chosen:
+        refuse_unknown(name, known, "table")
+    return chosen

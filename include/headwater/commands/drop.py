@@ -9,6 +9,7 @@ from headwater.contract.printing import print_json
 from headwater.doctor.dropping import drop, plan_drop
 from headwater.errors import ManifestNotFound
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
 
 
@@ -22,7 +23,8 @@ def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, a
         manifest = stored_manifest(project)
     except ManifestNotFound:
         manifest = None
-    plans = [plan_drop(project, manifest, name, tables) for name in tables]
+    names = tables if manifest is None else [declared_name(manifest, name) for name in tables]
+    plans = [plan_drop(project, manifest, name, names) for name in names]
     for plan in plans:
         print(plan, file=sys.stderr)
     if yes:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headwater.contract.printing import print_json, print_table
-from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
+from headwater.graph.update_plan import refuse_unknown
 from headwater.metrics.file_history import IngestedFile, ingested_files
 
 
 def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_json: bool) -> int:
     """Print the newest ``limit`` files of one flow, or of all flows that read files, newest last."""
-    flows = [entry for entry in stored_manifest(project).flows if flow is None or entry.name == flow]
-    if flow is not None and not flows:
-        raise UsageError(
-            f"The pipeline has no flow {flow!r}.",
-            remedy="`python -m headwater graph` shows its flows by their tables.",
-        )
+    manifest = stored_manifest(project)
+    names = [entry.name for entry in manifest.flows]
+    if flow is not None:
+        flow = declared_name(manifest, flow, names)
+        refuse_unknown(flow, names, "flow")
+    flows = [entry for entry in manifest.flows if flow is None or entry.name == flow]
     ingested: list[IngestedFile] = []
     for entry in flows:
         ingested += ingested_files(project.state_folder, entry.target, entry.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age
-from headwater.errors import UsageError
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
+from headwater.graph.update_plan import refuse_unknown
 from headwater.metrics.lateness import kind_of_delay, late_rows, table_lateness
 
 
@@ -17,9 +18,9 @@ def show_lateness(
     then how many rows each flow's watermark has left out.
     """
     manifest = stored_manifest(project)
-    if dataset not in {entry.name for entry in manifest.tables}:
-        tables = ", ".join(entry.name for entry in manifest.tables)
-        raise UsageError(f"The pipeline has no table {dataset!r}.", remedy=f"It has: {tables}.")
+    tables = [entry.name for entry in manifest.tables]
+    dataset = declared_name(manifest, dataset, tables)
+    refuse_unknown(dataset, tables, "table")
     lateness = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
     left_out = late_rows(project.state_folder)
     if as_json:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from headwater.contract.known_values import check_dataset_with_rules
+from headwater.contract.known_values import as_declared, check_dataset_with_rules
 from headwater.contract.printing import print_json, print_table
 from headwater.errors import ManifestNotFound
 from headwater.event_log.quality import RuleHistory, rule_histories
@@ -27,6 +27,7 @@ def show_quality(
     as_json: bool,
 ) -> int:
     """Print the pass rate of each expectation over the newest ``updates`` in which it was checked."""
+    dataset = as_declared(project, dataset)
     rules, datasets = rule_histories(project.state_folder, updates=updates, dataset=dataset, since=since)
     if dataset is not None and not rules:
         every, _ = rule_histories(project.state_folder, updates=1)

@@ -19,6 +19,7 @@ from headwater.event_log.details import user_action
 from headwater.event_log.redaction import redact_text
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
@@ -45,7 +46,8 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
 def quarantine_of(project: PipelineProject, table: str) -> Place:
     """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
     manifest = stored_manifest(project)
-    entry = next((entry for entry in manifest.tables if entry.name.lower() == table.lower()), None)
+    declared = declared_name(manifest, table)
+    entry = next((entry for entry in manifest.tables if entry.name.lower() == declared.lower()), None)
     path = quarantine_location(manifest, project.warehouse, entry.name) if entry is not None else None
     if path is None:
         places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}

@@ -10,6 +10,7 @@ from headwater.errors import ManifestNotFound, UsageError
 from headwater.event_log.details import EVENT_TYPES
 from headwater.event_log.reader import LogNames, log_names
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.quarantine.columns import UNREADABLE_FILE
 from headwater.quarantine.table import RowFilter, known_names
@@ -51,10 +52,14 @@ def checked_filters(project: PipelineProject, filters: Mapping[str, Any]) -> dic
         return dict(filters)
     logged = log_names(project.state_folder)
     flows, datasets = _defined(project)
-    check_known("--flow", filters.get("flow"), [*flows, *logged.flows], "the pipeline has no such flow")
-    check_known(
-        "--dataset", filters.get("dataset"), [*datasets, *logged.datasets], "the pipeline has no such dataset"
-    )
+    flows, datasets = [*flows, *logged.flows], [*datasets, *logged.datasets]
+    filters = {
+        **filters,
+        "flow": as_declared(project, filters.get("flow"), flows),
+        "dataset": as_declared(project, filters.get("dataset"), datasets),
+    }
+    check_known("--flow", filters["flow"], flows, "the pipeline has no such flow")
+    check_known("--dataset", filters["dataset"], datasets, "the pipeline has no such dataset")
     for name in filters.get("event_type") or ():
         check_known("--type", name, sorted({*EVENT_TYPES, *logged.types}), "there is no such type of event")
     if (request := filters.get("request_id")) and request not in logged.requests:
@@ -97,6 +102,17 @@ def _whole_id(prefix: str, logged: LogNames) -> str:
         remedy=f"Give more of it: {', '.join(matches[:_LISTED])}." if matches
         else f"The newest is {logged.updates[-1]}; `headwater events --type create_update` lists them.",
     )  # fmt: skip
+
+
+def as_declared(
+    project: PipelineProject, given: str | None, known: Collection[str] | None = None
+) -> str | None:
+    """A name as the pipeline or its log spells it, where letter case, schema or ``LIVE.`` are all that differs."""
+    try:
+        manifest = stored_manifest(project)
+    except ManifestNotFound:
+        return given
+    return None if given is None else declared_name(manifest, given, known)
 
 
 def _defined(project: PipelineProject) -> tuple[list[str], list[str]]:

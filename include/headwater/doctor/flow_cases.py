@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.doctor.flow_case import FlowCase
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.suggestions import did_you_mean, nearest
 
@@ -27,6 +28,7 @@ def flow_cases(
             for case in cases
             if (case.flow.streaming or case.flow.once or views) and case.flow.target in stored
         ]
+    flow = declared_name(manifest, flow, (case.flow.name for case in cases))
     named = [case for case in cases if case.flow.name == flow]
     if not named:
         names = [case.flow.name for case in cases]

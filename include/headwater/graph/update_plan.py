@@ -6,12 +6,13 @@ Decision 0012.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.graph.spelled_names import declared_names
 from headwater.suggestions import did_you_mean, nearest
 
 
@@ -115,6 +116,7 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         RefusedForSafety: where a full refresh would break streams that read the table.
     """
     tables = {entry.name: entry for entry in manifest.outputs}
+    selection = _as_declared(manifest, selection)
     for name in (*selection.tables, *selection.full_refresh):
         refuse_unknown(name, tables, "dataset")
     for name in (*selection.reset_flows, *selection.flows):
@@ -143,6 +145,19 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(refreshes),
         tuple(name for name in tables if name not in chosen or name in done),
         tuple(f.name for f in manifest.flows if f.name in left_out and f.target in chosen.difference(done)),
+    )
+
+
+def _as_declared(manifest: Manifest, selection: Selection) -> Selection:
+    """The selection by the names that the pipeline declares, however they are spelled in it."""
+    outputs = [entry.name for entry in manifest.outputs]
+    flows = [flow.name for flow in manifest.flows]
+    return replace(
+        selection,
+        tables=declared_names(manifest, selection.tables, outputs),
+        full_refresh=declared_names(manifest, selection.full_refresh, outputs),
+        reset_flows=declared_names(manifest, selection.reset_flows, flows),
+        flows=declared_names(manifest, selection.flows, flows),
     )
 
 

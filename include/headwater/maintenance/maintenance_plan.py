@@ -8,11 +8,12 @@ from typing import Any
 
 from headwater.checkpoints.layout import change_memory
 from headwater.delta_log.table_history import table_exists
-from headwater.errors import UnknownDataset
 from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_names
 from headwater.graph.table_owners import refuse_foreign_tables
+from headwater.graph.update_plan import refuse_unknown
 from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, MaintenanceOptions, Step
 from headwater.maintenance.file_layout import Optimize
 from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageCleaning
@@ -50,11 +51,12 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
         UnknownDataset: where a table is named that the pipeline does not have.
         TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
-    _check_tables(manifest, options.tables)
-    refuse_foreign_tables(project, manifest, options.tables or None)
-    tables = [entry for entry in manifest.tables if not options.tables or entry.name in options.tables]
+    chosen = declared_names(manifest, options.tables, (entry.name for entry in manifest.tables))
+    _check_tables(manifest, chosen)
+    refuse_foreign_tables(project, manifest, chosen or None)
+    tables = [entry for entry in manifest.tables if not chosen or entry.name in chosen]
     due = [chore for entry in tables for chore in _of_table(project, manifest, entry, options)]
-    if not options.tables:
+    if not chosen:
         due += _of_storage(project, options)
     return [chore for chore in due if options.wants(chore.kind)]
 
@@ -105,7 +107,4 @@ def _of_storage(project: PipelineProject, options: MaintenanceOptions) -> list[C
 def _check_tables(manifest: Manifest, names: Sequence[str]) -> None:
     tables = [entry.name for entry in manifest.tables]
     for name in names:
-        if name not in tables:
-            raise UnknownDataset(
-                f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(tables)}."
-            )
+        refuse_unknown(name, tables, "table")

@@ -15,6 +15,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.errors import HeadwaterError, UnknownDataset
 from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.spelled_names import declared_name
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.suggestions import did_you_mean, nearest
@@ -53,8 +54,9 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
 def stored_dataset(context: UpdateContext, name: str) -> Dataset:
     """The table of this name; raises UnknownDataset with the nearest one."""
     datasets = {d.name.lower(): d for d in context.pipeline.registry.datasets() if d.stored}
-    if name.lower() in datasets:
-        return datasets[name.lower()]
+    declared = declared_name(context.pipeline.manifest, name)
+    if declared.lower() in datasets:
+        return datasets[declared.lower()]
     near = nearest(name.lower(), datasets)
     names = f"It has: {', '.join(d.name for d in datasets.values())}."
     raise UnknownDataset(
