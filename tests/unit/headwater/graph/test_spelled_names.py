@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.headwater.graph.test_update_plan import manifest, plan
-from tests.unit.headwater.metrics.conftest import done, pipeline  # noqa: F401 - fixtures
 
-from headwater.commands.command_line import main
 from headwater.graph.spelled_names import declared_name, declared_names
 from headwater.graph.update_plan import Selection
 
@@ -36,23 +34,3 @@ def test_a_selection_by_other_spellings_is_the_same_plan():
     )
     assert plan(Selection(flows=("WEB",))) == plan(Selection(flows=("web",)))
     assert plan(Selection(reset_flows=("Alone",))) == plan(Selection(reset_flows=("alone",)))
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["run", "--dry-run", "--tables", "GOLD"],
-        ["maintenance", "--tables", "shop.GOLD"],
-        ["drop", "LIVE.gold"],
-        ["files", "--flow", "BRONZE"],
-        ["events", "--dataset", "Gold"],
-        ["checkpoints", "diagnose", "BRONZE"],
-    ],
-)
-def test_verbs_take_every_spelling(done, capsys: pytest.CaptureFixture[str], argv: list[str]):
-    """Each verb that is given a name finds the table or flow that is meant."""
-    project = done.project
-    at = 2 if argv[0] == "checkpoints" else 1
-    whole = [*argv[:at], str(project.folder), *argv[at:]]
-    main([*whole, f"--storage={project.storage}", f"--warehouse={project.warehouse}"])
-    assert " has no " not in capsys.readouterr().err
