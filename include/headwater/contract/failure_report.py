@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.logs import configure_logging, show_error
-from headwater.contract.printing import print_json, show_all_signs
+from headwater.contract.printing import prepare_streams, print_json
 from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import quoted
 
@@ -21,7 +22,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
 
     Codes: what ``action`` returns; an error's own (1 failed, 2 wrong use or invalid, 3 refused for safety).
     """
-    show_all_signs()
+    prepare_streams()
     try:
         configure_logging()
         return action()
@@ -49,5 +50,6 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
 def _end(code: int, error: ReportedError, *, as_json: bool) -> int:
     if as_json:
         state = _STATES.get(code, "FAILED")
-        print_json({"update_id": None, "state": state, "flows": [], "error": error.model_dump()})
+        with suppress(OSError):  # where nobody can read it, standard error has said why
+            print_json({"update_id": None, "state": state, "flows": [], "error": error.model_dump()})
     return code

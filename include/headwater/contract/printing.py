@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 
@@ -20,8 +22,21 @@ def print_json(value: Mapping[str, Any]) -> None:
     print(text, flush=True)
 
 
-def show_all_signs() -> None:
-    """Have standard output escape what its encoding lacks, as standard error does by itself."""
+def prepare_streams() -> None:
+    """Make the standard streams such that every command can use them.
+
+    What the encoding of standard output lacks is escaped, as standard error does by itself. A stream that is closed leads nowhere: else
+    the next file that is opened would have its number, and get what Java prints.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 

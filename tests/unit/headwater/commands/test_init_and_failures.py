@@ -122,6 +122,23 @@ def test_output_that_the_terminal_cannot_show(tmp_path, encoding):
     assert json.loads(ended.stdout)["folder"] == str(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("ending", "code"), [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("> /dev/full", 1)]
+)
+def test_output_that_leads_nowhere(done, ending, code):
+    """With a closed or a full standard output a command does its work, or says why not; there is no traceback."""
+    project = done.project
+    for verb in ("checkpoints", "status --json"):
+        command = f'exec {sys.executable} -m headwater {verb} "$0" --storage "$1" {ending}'
+        ended = subprocess.run(
+            ["bash", "-c", command, str(project.folder), str(project.storage)],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert ended.returncode == code
+        assert "Traceback" not in ended.stderr
+        assert not code or "No space left" in ended.stderr
+
+
 def test_a_reader_that_leaves_early(done):
     """Output into a closed pipe ends without a complaint."""
     project = done.project
