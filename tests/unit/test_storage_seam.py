@@ -43,6 +43,7 @@ OTHERS = {
     "include/headwater/preflight/moved_folders.py": "source files",
     "include/headwater/commands/convert.py": "a new pipeline's folder",
     "include/headwater/contract/failure_report.py": "the standard output",
+    "include/headwater/contract/printing.py": "the standard streams",
     "jobs/headwater_spark/execution/file_cleaning.py": "source files",
     "jobs/headwater_spark/facade/noted_reads.py": "files of this machine that sources read",
     "plugins/headwater_airflow/roots.py": "the folder of pipelines",
