@@ -9,16 +9,36 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from headwater.definitions.spec_model import Duration, Strict
 from headwater.runtime.secret_values import names_a_secret
+from headwater.suggestions import nearest
 
 # Airflow takes 250 characters for a DAG's id, and its other DAGs have a word behind it.
 DAG_ID_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _CLASS = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
 _Word = Annotated[str, Field(min_length=1, max_length=256)]
 _Tag = Annotated[str, Field(min_length=1, max_length=100)]
+_NAMES = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat"
+_FIELD = rf"(?:[0-9*?,/#LW-]|(?<![a-z])(?:{_NAMES})(?![a-z]))+"
+# The form alone: what reads the fields is too slow to be imported by every command.
+_CRON = re.compile(rf"\s*{_FIELD}(?:\s+{_FIELD}){{4,5}}\s*", re.IGNORECASE)
+_PRESETS = (
+    "@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually", "@once", "@continuous",
+)  # fmt: skip
+
+
+def _schedule(text: str) -> str:
+    if text in (*_PRESETS, ON_DATA) or _CRON.fullmatch(text):
+        return text
+    near = nearest(text, _PRESETS)
+    meant = f"; the nearest is {near}" if near else f", or one of {', '.join(_PRESETS)}"
+    raise ValueError(f"a schedule is a cron text of five fields, like '*/5 * * * *'{meant}")
+
+
+ON_DATA = "on_data"
+_Schedule = Annotated[_Word, AfterValidator(_schedule)]
 _LONGEST = timedelta(days=366)
 DagKind = Literal["update", "checks", "maintenance", "backfill", "repair"]
 
@@ -72,7 +92,7 @@ class NotifierSpec(Strict):
 class BackfillSpec(Strict):
     """The backfill DAG: its intervals (cron), and what its form is filled in with."""
 
-    interval: _Word | None = None
+    interval: _Schedule | None = None
     tables: tuple[str, ...] = ()
     column: str | None = None
     scheduled: bool = False
@@ -82,9 +102,6 @@ class BackfillSpec(Strict):
         if self.scheduled and self.interval is None:
             raise ValueError("`scheduled` needs an `interval`")
         return self
-
-
-ON_DATA = "on_data"
 
 
 class OnDataSpec(Strict):
@@ -108,7 +125,7 @@ class AirflowSpec(Strict):
 
     dags: tuple[DagKind, ...] = ("update", "checks", "maintenance", "backfill", "repair")
     dag_id: str | None = Field(default=None, pattern=f"^{DAG_ID_PATTERN.pattern}$")
-    schedule: _Word | None = None
+    schedule: _Schedule | None = None
     on_data: OnDataSpec = OnDataSpec()
     tasks: Literal["watched", "per_table"] = "watched"
     retries: int = Field(default=2, ge=0, le=20)
@@ -118,8 +135,8 @@ class AirflowSpec(Strict):
     pool: _Word | None = None
     queue: _Word | None = None
     priority_weight: int = Field(default=1, ge=-(2**31), lt=2**31)
-    check_schedule: _Word | None = "*/5 * * * *"
-    maintenance_schedule: _Word | None = "30 3 * * *"
+    check_schedule: _Schedule | None = "*/5 * * * *"
+    maintenance_schedule: _Schedule | None = "30 3 * * *"
     backfill: BackfillSpec = BackfillSpec()
     connection: str = "spark_default"
     store_connection: str | None = Field(default=None, pattern=f"^{DAG_ID_PATTERN.pattern}$")

@@ -68,6 +68,48 @@ REFUSED = [
 ]
 
 
+WRONG_TIMES = (
+    "every day",
+    "* * * *",
+    "0 3 * * * * *",
+    "@dialy",
+    "daily",
+    "H * * * *",
+    "0 3 * * monday",
+    "{{ x }}",
+)
+
+
+@pytest.mark.parametrize("text", WRONG_TIMES)
+@pytest.mark.parametrize("key", ["schedule", "check_schedule", "maintenance_schedule"])
+def test_a_schedule_that_is_none(key: str, text: str):
+    """What Airflow could not read is refused here, where `validate` sees it, and not first when the DAG is made."""
+    with pytest.raises(ValidationError, match="cron"):
+        AirflowSpec.model_validate({key: text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*/5 * * * *",
+        "0 3 * * 1-5,7",
+        "0 0 1 jan,JUL sun",
+        "0 0 L * *",
+        "0 0 * * 5#3",
+        "@daily",
+        "@continuous",
+        "@once",
+        None,
+    ],
+)
+def test_schedules_that_airflow_takes(text: str | None):
+    """Cron texts, with names and in their odder forms, and presets."""
+    assert AirflowSpec.model_validate({"schedule": text, "check_schedule": text}).check_schedule == text
+    assert AirflowSpec.model_validate(
+        {"backfill": {"interval": "@daily", "scheduled": True}}
+    ).backfill.scheduled
+
+
 @pytest.mark.parametrize("section", REFUSED, ids=lambda section: ascii(section)[:60])
 def test_what_is_refused(section):
     """Ids that lead elsewhere, texts that are too long for the database, secrets, code, and keys without an effect."""
