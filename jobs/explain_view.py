@@ -11,6 +11,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 
 from headwater.contract.arguments import Parser, add_project_arguments
 from headwater.contract.failure_report import run_and_report
+from headwater.contract.process import run_process
 from headwater.graph.pipeline_project import open_project
 from headwater_spark.commands.explain import explain_view
 
@@ -35,4 +36,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_process(main)

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
 from headwater.contract.printing import print_json
+from headwater.contract.process import run_process
 from headwater.contract.program import run_program
 from headwater.contract.quarantine_arguments import ReplayArguments, parse_replay_arguments
 from headwater.graph.pipeline_project import PipelineProject
@@ -31,4 +32,4 @@ def _answer(project: PipelineProject, arguments: ReplayArguments) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_process(main)

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
 from headwater.contract.backfill_arguments import parse_backfill_arguments
+from headwater.contract.process import run_process
 from headwater.contract.program import run_program
 from headwater_spark.commands.backfill import answer
 
@@ -20,4 +21,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_process(main)

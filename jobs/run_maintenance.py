@@ -11,6 +11,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(_
 
 from headwater.contract.failure_report import run_and_report
 from headwater.contract.maintenance_arguments import parse_maintenance_arguments
+from headwater.contract.process import run_process
 from headwater.graph.pipeline_project import open_project
 from headwater_spark.commands.maintenance import answer
 
@@ -32,4 +33,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_process(main)

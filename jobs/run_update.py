@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "include"), str(Path(__file__).resolve().parent)]
 
 from headwater.contract.arguments import RunArguments, parse_run_arguments
+from headwater.contract.process import run_process
 from headwater.contract.program import run_program
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.object_files import refuse_missing_bucket
@@ -38,4 +39,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_process(main)

@@ -9,17 +9,34 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+# Where answers go that must stand alone; None: standard output.
+_alone: TextIO | None = None
 
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one line of JSON, the last of standard output; its signs are escaped where the output's encoding has not all of them."""
+    output = _alone or sys.stdout
     text = json.dumps(value, ensure_ascii=False, default=_plain)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(output.encoding or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, default=_plain)
-    print(text, flush=True)
+    print(text, file=output, flush=True)
+
+
+def json_alone() -> None:
+    """Leave standard output to ``print_json``: what else is printed from now on, by this process or its children, goes to standard error.
+
+    It is for processes of our own: it turns the stream itself, which all libraries share.
+    """
+    global _alone
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    _alone = open(kept, "w", encoding=sys.stdout.encoding, errors="backslashreplace")  # noqa: PTH123, SIM115 - as long as the process
 
 
 def prepare_streams() -> None:

@@ -100,6 +100,9 @@ _HINTS = (
     (re.compile(r"FAILED_READ_FILE\.(?:NO_HINT|CANNOT_READ_FILE_FOOTER)(?!.*MALFORMED_RECORD_IN_PARSING)", re.DOTALL),
      "The file can't be read to its end. Replace it with an intact one, or move it away; with a rule that quarantines "
      "(dp.expect_or_quarantine) on the table such files are kept out, and the flow goes on."),
+    (re.compile(r"UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"),
+     "A Delta table has no column of that type. Cast it in the query: an interval to text (CAST(x AS STRING)), to seconds or to months; "
+     "or leave the column out."),
     (re.compile(r"CAST_INVALID_INPUT"), "Use try_cast in the query or rule, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DIVIDE_BY_ZERO"), "Use try_divide in the query or rule, or set spark.sql.ansi.enabled: false under `configuration`."),
     (re.compile(r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SOURCE_IGNORE_DELETE"),
