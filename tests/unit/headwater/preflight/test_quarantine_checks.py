@@ -12,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.quarantine_checks import quarantine_was_lost
 
@@ -59,6 +60,14 @@ def test_one_repair_gives_it_up_for_all_flows(tmp_path: Path):
     assert damage.mend is not None
     damage.mend()
     assert [found(start_of(tmp_path, flow)) for flow in FLOWS] == [[], []]
+
+
+def test_it_is_not_given_up_unasked(tmp_path: Path):
+    """Rows that may be needed: the flow does not start, and somebody has to decide."""
+    commit(tmp_path / "t")
+    (damage,) = quarantine_was_lost(start_of(tmp_path, state=FlowState(has_quarantine=True)))
+    assert (damage.mends_itself, damage.blocks) == (False, True)
+    assert damage.repairs == (Repair.FULL_REFRESH, Repair.MEND)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 from tests.unit.headwater_spark import plain_rows
 from tests.unit.headwater_spark.plain_rows import Column, Frame, plain_functions
+from tests.unit.headwater_spark.recorded_writes import RecordedWrite
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.flow_identity import FlowIdentity
@@ -32,11 +33,11 @@ RULES = [
     Expectation("odd", "odd", ViolationAction.DROP),
     Expectation("old", "old", ViolationAction.WARN),
 ]
+BATCH = BatchTransaction("p.f@3", 7, '{"end_offsets": [{"t": 1}]}')
 
 
-@pytest.fixture
-def quarantined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """The rows that a quarantine takes of a batch in which each rule is broken, and both, and all."""
+def three_rules_broken(monkeypatch: pytest.MonkeyPatch) -> Frame:
+    """A batch, judged, in which each rule is broken, and both, and all."""
     plain_functions(monkeypatch, expectations, judgement, quarantine_table)
     outcomes = [
         (True, True, True),
@@ -49,10 +50,15 @@ def quarantined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[st
         {"id": number, "_flow": "mine", **dict(zip(("bad", "odd", "old"), outcome, strict=True))}
         for number, outcome in enumerate(outcomes)
     ]
-    marked = judgement.mark_rows(Frame(rows, ["id", "_flow", "bad", "odd", "old"]), RULES)
+    return judgement.mark_rows(Frame(rows, ["id", "_flow", "bad", "odd", "old"]), RULES)  # type: ignore[arg-type, return-value]
+
+
+@pytest.fixture
+def quarantined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """The rows that a quarantine takes of such a batch."""
+    marked: Any = three_rules_broken(monkeypatch)
     table = QuarantineTable(tmp_path, "f", 3, "u1", RULES)
-    batch = BatchTransaction("p.f@3", 7, '{"end_offsets": [{"t": 1}]}')
-    return table._rows(marked, batch).rows  # type: ignore[arg-type, attr-defined]
+    return table._rows(marked, BATCH).rows  # type: ignore[attr-defined, no-any-return]
 
 
 def test_what_a_quarantine_takes(quarantined):
@@ -72,6 +78,21 @@ def test_what_is_kept_of_a_row(quarantined):
     assert row[c.STATUS] == str(RowStatus.HELD)
     assert (row[c.STATUS_AT], row[c.STATUS_REASON], row[c.REPLAY_ID], row[c.SOURCE_RECORD]) == (None,) * 4
     assert set(row) == {"id", "bad", "odd", "old", *c.MANAGED}
+
+
+def test_rows_of_a_file_that_is_replayed(monkeypatch, tmp_path: Path):
+    """They wait under the replay's id for its end, and are of no batch: a batch that is repeated would replace them."""
+    log: list[RecordedWrite] = []
+    monkeypatch.setattr(Frame, "write", property(lambda rows: RecordedWrite(log, rows)), raising=False)
+    marked: Any = three_rules_broken(monkeypatch)
+    QuarantineTable(tmp_path, "f", 3, "u1", RULES).hold_pending(marked, BATCH, "r")
+    (write,) = log
+    assert (write.path, write.words["mode"]) == (str(tmp_path), "append")
+    assert "txnAppId" not in write.options_given
+    assert [(row["id"], row[c.STATUS], row[c.REPLAY_ID], row[c.BATCH]) for row in write.rows.rows] == [
+        (1, str(RowStatus.PENDING), "r", None),
+        (3, str(RowStatus.PENDING), "r", None),
+    ]
 
 
 @pytest.mark.parametrize("name", ["id", "ID"])

@@ -14,7 +14,13 @@ from pyspark.sql.types import StructType
 from tests.unit.headwater_spark.update_parts import plan_batch
 
 from headwater_spark.quarantine import unreadable_files
-from headwater_spark.quarantine.unreadable_files import StrictReader, damaged_file, find_unreadable
+from headwater_spark.quarantine.unreadable_files import (
+    StrictReader,
+    UnreadableFile,
+    damaged_file,
+    find_unreadable,
+    without_files,
+)
 
 TEXT = "SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file {}.  SQLSTATE: KD001"
 ERRORS = {
@@ -151,6 +157,93 @@ def test_a_file_is_left_out_of_the_stream_that_it_belongs_to(tmp_path: Path, mon
     ]
     assert find_unreadable(frame, tmp_path, list, [first]) == [second]
     assert find_unreadable(frame, tmp_path, list, [first, second]) == []
+
+
+class Plan:
+    """A node of a query: a stream where ``name`` is given, else what is over its children."""
+
+    def __init__(self, *children: Plan, name: str = "") -> None:
+        self.below, self.name = children, name
+
+    def __repr__(self) -> str:
+        return self.name or f"[{', '.join(map(repr, self.below))}]"
+
+    def equals(self, other: Plan) -> bool:
+        """Two reads of one folder are the same stream."""
+        return self.name == other.name
+
+    def children(self) -> Any:
+        """As a sequence of Scala's."""
+        return Children(self.below)
+
+    def withNewChildren(self, children: Any) -> Plan:  # noqa: N802 - Spark's name
+        """The node over other children."""
+        return Plan(*children)
+
+
+class Children(tuple[Plan, ...]):  # noqa: SLOT001
+    """A sequence of Scala's."""
+
+    def isEmpty(self) -> bool:  # noqa: N802 - Scala's name
+        """Whether there is none."""
+        return not self
+
+    def updated(self, index: int, new: Plan) -> Children:
+        """With another one at a place."""
+        return Children([*self[:index], new, *self[index + 1 :]])
+
+
+def query_over(plan: Plan) -> Any:
+    """The frame of a query, or what is left of it when files are filtered out: named by the files."""
+
+    def where(condition: Any) -> Any:
+        return query_over(Plan(name=f"{plan} without {condition}"))
+
+    execution = SimpleNamespace(analyzed=lambda: plan)
+    jdf = SimpleNamespace(queryExecution=lambda: execution)
+    return SimpleNamespace(_jdf=jdf, sparkSession=None, where=where)
+
+
+class NotIn:
+    """The column of a file's path, as far as the filter uses it."""
+
+    def __init__(self, files: tuple[str, ...] = (), *, inside: bool = True) -> None:
+        self.files, self.inside = files, inside
+
+    def isin(self, files: list[str]) -> NotIn:
+        """Whether the path is one of these."""
+        return NotIn(tuple(files))
+
+    def __invert__(self) -> NotIn:
+        return NotIn(self.files, inside=not self.inside)
+
+    def __str__(self) -> str:
+        assert not self.inside
+        return "+".join(self.files)
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ([], "[[in], [out], in]"),
+        ([(0, "/a")], "[[in without file:///a+file:/a], [out], in without file:///a+file:/a]"),
+        ([(1, "/a"), (1, "s3a://b/c")], "[[in], [out without file:///a+file:/a+s3a://b/c], in]"),
+        ([(2, "/a")], "[[in], [out], in]"),
+    ],
+)
+def test_files_are_filtered_out_at_the_streams_that_they_are_of(
+    monkeypatch: pytest.MonkeyPatch, files: list[tuple[int, str]], left: str
+):
+    """In each place where the query reads that stream, in every spelling of a path; the other streams stay whole."""
+    one, other = Plan(name="in"), Plan(name="out")
+    frame = query_over(Plan(Plan(one), Plan(other), Plan(name="in")))
+    monkeypatch.setattr(unreadable_files, "stream_leaves", lambda _: [one, other])
+    monkeypatch.setattr(unreadable_files, "items", list)
+    monkeypatch.setattr(unreadable_files, "frame_of", lambda plan, _: query_over(plan))
+    columns = {"_metadata.file_path": NotIn()}
+    monkeypatch.setattr(unreadable_files, "F", SimpleNamespace(col=columns.__getitem__))
+    unreadable = [UnreadableFile(path, source, 0, 0, None, "cut off") for source, path in files]
+    assert repr(without_files(frame, unreadable)._jdf.queryExecution().analyzed()) == left
 
 
 def test_streams_that_can_not_be_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -164,6 +164,43 @@ def test_too_many_keys(monkeypatch: pytest.MonkeyPatch):
     assert issue.sub_type == "CHANGESET_SIZE_THRESHOLD_EXCEEDED"
 
 
+def test_as_many_keys_as_are_collected(monkeypatch: pytest.MonkeyPatch):
+    """All of them are there: the condition names them."""
+    one = techniques(COUNTS, CHANGED)
+    named: list[int] = []
+    monkeypatch.setattr(module, "MAX_COLLECTED", 2)
+    monkeypatch.setattr(one, "_touched_keys", lambda _: [(1,), (2,)])
+    monkeypatch.setattr(module, "key_condition", lambda _, keys, __: named.append(len(keys)))
+    one._affected(Technique.GENERIC_AGGREGATE)
+    assert named == [2]
+
+
+def test_keys_are_collected_up_to_one_too_many(monkeypatch: pytest.MonkeyPatch):
+    """One more than the limit, or a part of the keys would be taken for all of them."""
+    one = techniques(COUNTS, CHANGED)
+    taken: list[int] = []
+
+    class Rows:
+        def toDF(self, *_: str) -> Rows:  # noqa: N802 - Spark's name
+            return self
+
+        select = distinct = union = toDF
+
+        def limit(self, number: int) -> Any:
+            taken.append(number)
+            column = SimpleNamespace(to_pylist=lambda: list(range(number)))
+            return SimpleNamespace(toArrow=lambda: SimpleNamespace(columns=[column]))
+
+    monkeypatch.setattr(module, "MAX_COLLECTED", 2)
+    monkeypatch.setattr(module, "DataFrame", Rows)
+    monkeypatch.setattr(module.F, "expr", lambda text: text)
+    monkeypatch.setattr(one._plan, "frame_of", lambda *_: Rows(), raising=False)
+    monkeypatch.setattr(one, "_known", lambda _: None)
+    assert one._touched_keys(one._keys.chosen()) == [(0,), (1,), (2,)]
+    assert taken == [3]
+    assert isinstance(one._affected(Technique.GENERIC_AGGREGATE), Issue)
+
+
 def test_a_query_that_reads_what_changed_too_often():
     """The plan that finds the affected part grows with each read; the limit is in the reason, and up to it the part is looked for."""
     root = COUNTS
