@@ -75,7 +75,7 @@ def _one_of_each_key(batch_df: DataFrame, keys: Sequence[str], sequence_by: str 
         newest_first = Window.partitionBy(*by).orderBy(F.col(quoted(sequence_by)).desc_nulls_last())
         placed = batch_df.withColumn(_PLACE, F.row_number().over(newest_first))
         return placed.where(F.col(_PLACE) == 1).drop(_PLACE)
-    twice = batch_df.groupBy(*by).count().where("count > 1").limit(1).collect()
+    twice = batch_df.groupBy(*by).count().where(F.col("count") > 1).limit(1).collect()
     if twice:
         key = ", ".join(f"{name}={twice[0][name]!r}" for name in keys)
         raise UsageError(

@@ -278,6 +278,9 @@ class _Groups:
         made.aliases = ()
         return made
 
+    def count(self) -> Frame:
+        return self.agg(Column(lambda _: None, "count", over_all=len))
+
 
 def _exploded(rows: list[Row], columns: Sequence[Column]) -> list[Row]:
     for column in columns:
