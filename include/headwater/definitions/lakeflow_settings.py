@@ -114,6 +114,7 @@ class LakeflowSettings(_Settings):
     permissions: Any = None
     lifecycle: Any = None
     pipeline_type: Any = None
+    data_sampling: Any = None
     rewind_generation_interval: Any = None
     serverless_compute_id: Any = None
     filters: Any = None

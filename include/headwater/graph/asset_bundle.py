@@ -32,6 +32,8 @@ _IDLE = {
 }
 
 
+# What `databricks bundle summary` adds to a resource: where it was deployed.
+_DEPLOYED = ("url", "modified_status")
 # The key of `bundle` under which its own folder is noted.
 FOLDER = "__folder"
 # What a deployment would know: who deploys, and where the files of the bundle lie.
@@ -92,7 +94,11 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
         for other in data["resources"]["pipelines"]
         if str(other) != name
     ]
-    return BundlePipeline(name, _filled(dict(settings), data, keys), keys, tuple(notes))
+    notes += [
+        SettingNote(key, "it tells where the bundle was deployed") for key in _DEPLOYED if key in settings
+    ]
+    own = {key: value for key, value in settings.items() if key not in _DEPLOYED}
+    return BundlePipeline(name, _filled(own, data, keys), keys, tuple(notes))
 
 
 def _named(resources: Any, chosen: str | None) -> tuple[str, Any]:

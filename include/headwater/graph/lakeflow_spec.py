@@ -55,6 +55,7 @@ _IDLE = {
     "permissions": "access is Airflow's matter",
     "lifecycle": "there is no deployment to guard",
     "pipeline_type": "there is one type of pipeline",
+    "data_sampling": "every row is processed",
     "rewind_generation_interval": "no points to rewind to are made; Delta keeps earlier versions of tables, and `headwater checkpoints "
     "snapshot` a flow's position",
     "serverless_compute_id": "Spark runs where the Spark connection of Airflow leads",

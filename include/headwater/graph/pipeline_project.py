@@ -18,6 +18,7 @@ from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.parameter_value import Value
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import InvalidSpec, UsageError
+from headwater.graph.outside_libraries import leads_out
 from headwater.graph.pipeline_ids import known_homes, note_home, refuse_shared_id
 from headwater.graph.run_parameters import RunParameters, given_values
 from headwater.graph.spec_file import find_spec_file, read_spec, read_written
@@ -197,11 +198,7 @@ class PipelineProject:
         for library in self.spec.libraries:
             pattern = library.pattern
             if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-                raise InvalidSpec(
-                    f"The library {pattern!r} leads out of the pipeline's folder.",
-                    where=self.spec_file,
-                    remedy="Keep sources below the folder of pipeline.yml.",
-                )
+                raise leads_out(pattern, self.spec_file)
             matches = self._matches(pattern + "/*" if pattern.endswith("**") else pattern)
             files = [path for path in matches if path.is_file() and path.suffix.lower() in SOURCE_SUFFIXES]
             if library.glob is not None:

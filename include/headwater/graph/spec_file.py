@@ -18,6 +18,7 @@ from headwater.definitions.spec_model import WrongAt
 from headwater.errors import InvalidSpec, PipelineNotFound
 from headwater.graph.asset_bundle import NotOnePipeline, bundle_pipeline, is_bundle
 from headwater.graph.lakeflow_spec import SettingNote, translated
+from headwater.graph.platform_answer import SPEC, answer_notes, is_answer, not_settings
 from headwater.graph.spec_secrets import by_variables
 from headwater.graph.spec_text import parse_spec, unusable
 from headwater.graph.whole_bundle import whole_bundle
@@ -86,6 +87,8 @@ def read_source(path: Path, pipeline: str | None = None, target: str | None = No
     """Read a file in any of its forms; ``pipeline``: which one of a bundle, ``target``: of its targets. Raises InvalidSpec."""
     data, node = parse_spec(path)
     data = by_variables(data)
+    if (other := not_settings(data)) is not None:
+        raise InvalidSpec(f"{path.name} {other[0]}.", where=path, remedy=other[1])
     if not is_bundle(data):
         if (chosen := pipeline or target) is not None:
             raise InvalidSpec(
@@ -93,6 +96,9 @@ def read_source(path: Path, pipeline: str | None = None, target: str | None = No
                 where=path,
                 remedy="Leave it out.",
             )
+        if is_answer(data):
+            inside = _child(node, SPEC)
+            return _from_lakeflow(path, data[SPEC], inside and inside[1], notes=answer_notes(data))
         lakeflow = is_lakeflow(data) or path.suffix.lower() == ".json"
         return _from_lakeflow(path, data, node) if lakeflow else SpecSource(path, data, node)
     try:

@@ -16,6 +16,7 @@ import yaml
 
 from headwater.errors import InvalidSpec
 from headwater.graph.json_text import looks_like_json, plain_json, read_json
+from headwater.graph.platform_answer import not_settings
 from headwater.graph.written_values import OtherValue, keep_written
 from headwater.storage.place import Place
 
@@ -75,9 +76,11 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, Any], yaml.Node]:
             remedy=f"Correct {path.name}; texts with special characters go in quotes.",
         ) from None
     if not isinstance(data, dict) or node is None:
-        raise InvalidSpec(
-            f"{path.name} must be a mapping of keys to values.", where=path, remedy="Begin with `name: ...`."
+        what, remedy = not_settings(data) or (
+            "must be a mapping of keys to values",
+            "Begin with `name: ...`.",
         )
+        raise InvalidSpec(f"{path.name} {what}.", where=path, remedy=remedy)
     return data, node
 
 

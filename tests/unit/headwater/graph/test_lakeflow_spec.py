@@ -55,7 +55,7 @@ EVERYTHING: dict[str, Any] = {
     "environment": {"dependencies": ["httpx"]}, "run_as": {"user_name": "a@b.c"}, "restart_window": {}, "budget_policy_id": "b",
     "usage_policy_id": "u", "deployment": {}, "allow_duplicate_names": True, "expected_last_modified": 1, "dry_run": False,
     "permissions": [], "lifecycle": {}, "pipeline_type": "WORKSPACE",
-    "rewind_generation_interval": {"interval": 1, "time_unit": "HOURS"}, "serverless_compute_id": "c", "trigger": {"cron": {"quartz_cron_schedule": "0 0 * * * ?"}},
+    "data_sampling": False, "rewind_generation_interval": {"interval": 1, "time_unit": "HOURS"}, "serverless_compute_id": "c", "trigger": {"cron": {"quartz_cron_schedule": "0 0 * * * ?"}},
 }  # fmt: skip
 
 
