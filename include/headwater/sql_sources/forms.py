@@ -40,8 +40,7 @@ _FORBIDDEN = {
     "MERGE": f"{_NO_ACTION} Rows that changes replace: AUTO CDC.",
     "TRUNCATE": f"{_NO_ACTION} `headwater run --full-refresh TABLE` fills one again from the beginning.",
     "DROP": "Take its statement out of the source; `headwater drop` removes the table's files.",
-    "ALTER": "Write it into the statement that declares the table.",
-    "REFRESH": "`headwater run --tables NAME` updates some tables.",
+    "REFRESH": "`headwater run --tables NAME` updates some tables; the rows of a condition are recomputed by `headwater backfill --where`.",
     "COPY": "Write CREATE OR REFRESH STREAMING TABLE name AS SELECT * FROM STREAM read_files('/folder', format => 'json').",
     "OPTIMIZE": "`headwater maintenance` does it.",
     "VACUUM": "`headwater maintenance` does it.",
@@ -51,6 +50,19 @@ _FORBIDDEN = {
          "COMMENT", "LOAD", "EXPORT", "IMPORT", "UNDROP", "SYNC", "REPAIR", "RESET", "ADD"), _BATCH
     ),
 }  # fmt: skip
+_INTO = "into the statement that declares the table"
+_ELSEWHERE = "a table that the pipeline only reads is altered where it is written"
+# By a word of the statement, the first that it has: what says the same for good.
+_ALTERED = {
+    "TBLPROPERTIES": f"Write TBLPROPERTIES ('key' = 'value') {_INTO}; the next update sets them. {_ELSEWHERE.capitalize()}; a change "
+    "feed has what is written after it was turned on.",
+    "CLUSTER": f"Write CLUSTER BY (...) {_INTO}.",
+    "COMMENT": f"Write COMMENT {_INTO}, or behind the column's type.",
+    "SCHEDULE": f"Write SCHEDULE {_INTO}, or `airflow: {{schedule: ...}}` into pipeline.yml.",
+    "COLUMN": f"A table's columns are those of its query, or those {_INTO}.",
+    "COLUMNS": f"A table's columns are those of its query, or those {_INTO}.",
+    "CONSTRAINT": f"Write CONSTRAINT name EXPECT (condition) {_INTO}.",
+}
 _BETWEEN = ("OR", "REPLACE", "REFRESH", "EXTERNAL", "GLOBAL", "PRIVATE")
 _CREATED = {
     "TABLE": "Write CREATE OR REFRESH STREAMING TABLE (rows are appended) or MATERIALIZED VIEW (equals its query); or CREATE TABLE "
@@ -66,6 +78,9 @@ _CREATED = {
 def instead(words: Sequence[str]) -> str | None:
     """What to do instead of a statement that does something at once, by its first words; None where it is none of those."""
     upper = [word.upper() for word in words if word != "("]
+    if upper[:1] == ["ALTER"]:
+        said = next((remedy for word, remedy in _ALTERED.items() if word in upper), None)
+        return said or f"Write it {_INTO}; {_ELSEWHERE}."
     if not upper or upper[0] != "CREATE":
         return _FORBIDDEN.get(upper[0]) if upper else None
     created = next((word for word in upper[1:] if word not in _BETWEEN), "")

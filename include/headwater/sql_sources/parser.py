@@ -91,7 +91,7 @@ class StatementParser(DatabricksParser):
     @property
     def first_words(self) -> list[str]:
         """The first words of the statement."""
-        return [str(token.text) for token in self._tokens[:6]]
+        return [str(token.text) for token in self._tokens[:12]]
 
     @property
     def at_end(self) -> bool:
