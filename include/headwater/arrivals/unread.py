@@ -17,7 +17,7 @@ from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.login import broker_connection
-from headwater.kafka.offsets import Connect, Partition, TopicReader
+from headwater.kafka.offsets import Connect, FirstMessages, Partition, TopicReader
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.fingerprint import source_fingerprint, source_key
 from headwater.metrics.lag import SourceLag, with_configuration
@@ -194,5 +194,5 @@ class _WithoutTimes:
     def bounds(self, partition: Partition) -> tuple[int, int]:
         return self.topics.bounds(partition)
 
-    def first_times(self, positions: Any) -> dict[Partition, float]:  # noqa: ARG002 - the form of a TopicReader
+    def first_messages(self, positions: Any) -> dict[Partition, FirstMessages]:  # noqa: ARG002 - the form of a TopicReader
         return {}

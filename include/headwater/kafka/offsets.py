@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -14,7 +15,20 @@ from headwater.errors import SourceUnreachable
 from headwater.kafka.topic_pattern import topic_pattern
 
 TIMEOUT_SECONDS = 5.0
+# So many messages of a partition say how large its messages are: no more than came with the first one.
+_SIZED = 20
 Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class FirstMessages:
+    """The first messages from a position on. ``written_at``: of the very first, seconds since 1970; None where it is not known.
+
+    ``mean_bytes``: of key and value, over those that were looked at.
+    """
+
+    written_at: float | None
+    mean_bytes: float
 
 
 class TopicReader(Protocol):
@@ -26,8 +40,8 @@ class TopicReader(Protocol):
     def bounds(self, partition: Partition) -> tuple[int, int]:
         """The first offset that is kept, and the one that comes next."""
 
-    def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
-        """When (seconds since 1970) the message at each position was written; unknown ones are left out."""
+    def first_messages(self, positions: Mapping[Partition, int]) -> dict[Partition, FirstMessages]:
+        """What the messages at each position are like; partitions without an answer are left out."""
 
 
 Connect = Callable[[str], AbstractContextManager[TopicReader]]
@@ -94,25 +108,31 @@ class BrokerTopics:
             raise SourceUnreachable(f"Kafka at {self._servers} did not answer within {self._timeout:g} s.")
         return int(watermarks[0]), int(watermarks[1])
 
-    def first_times(self, positions: Mapping[Partition, int]) -> dict[Partition, float]:
+    def first_messages(self, positions: Mapping[Partition, int]) -> dict[Partition, FirstMessages]:
         """See TopicReader; waits for half of the timeout at most."""
-        from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+        from confluent_kafka import TopicPartition
 
         partitions = [TopicPartition(*place, offset) for place, offset in positions.items()]
         self._ask(lambda: self._consumer.assign(partitions))
-        times: dict[Partition, float] = {}
+        times: dict[Partition, float | None] = {}
+        sizes: dict[Partition, list[int]] = {}
         deadline = time.monotonic() + self._timeout / 2
-        while len(times) < len(positions) and (left := deadline - time.monotonic()) > 0:
-            message = self._consumer.poll(left)
+        while (left := deadline - time.monotonic()) > 0:
+            # The broker answers with many messages at once: those that have come are looked at, and no others waited for.
+            message = self._consumer.poll(left if len(times) < len(positions) else 0)
+            if message is None and len(times) == len(positions):
+                break
             if message is None or message.error() is not None:
                 continue
             place = (str(message.topic()), int(message.partition() or 0))
-            kind, millis = message.timestamp()
-            if kind != TIMESTAMP_NOT_AVAILABLE:
-                times.setdefault(place, millis / 1000)
-            # One message is enough; the rest of the partition need not come over the wire.
-            self._ask(partial(self._consumer.incremental_unassign, [TopicPartition(*place)]))
-        return times
+            times.setdefault(place, _written_at(message))
+            sizes.setdefault(place, []).append(len(message.key() or b"") + len(message.value() or b""))
+            if len(sizes[place]) == _SIZED:
+                # The rest of the partition need not come over the wire.
+                self._ask(partial(self._consumer.incremental_unassign, [TopicPartition(*place)]))
+        return {
+            place: FirstMessages(at, sum(sizes[place]) / len(sizes[place])) for place, at in times.items()
+        }
 
     def _left(self) -> float:
         return max(0.1, self._deadline - time.monotonic())
@@ -124,6 +144,13 @@ class BrokerTopics:
             return question()
         except KafkaException as error:
             raise broker_failed(self._servers, error) from None
+
+
+def _written_at(message: Any) -> float | None:
+    from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+
+    kind, millis = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else float(millis) / 1000
 
 
 def open_consumer(settings: Mapping[str, Any]) -> Any:

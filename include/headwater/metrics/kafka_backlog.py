@@ -1,4 +1,7 @@
-"""What a stream from Kafka has not read yet."""
+"""What a stream from Kafka has not read yet.
+
+Brokers count offsets, not bytes: bytes are an estimate, by the size of the first messages that are unread in each partition.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.errors import SourceUnreachable
-from headwater.kafka.offsets import BrokerTopics, Connect, Partition, TopicReader
+from headwater.kafka.offsets import BrokerTopics, Connect, FirstMessages, Partition, TopicReader
 from headwater.metrics.backlog import Backlog
 
 _EARLIEST, _LATEST = -2, -1
@@ -39,7 +42,7 @@ def _measure(
         return Backlog.because("the first run starts at a point in time", moved=True)
     starts = _starting(options) if offset is None else offset
     positions: dict[Partition, int] = {}
-    records = 0
+    unread: dict[Partition, int] = {}
     for place in topics.partitions(options):
         low, high = topics.bounds(place)
         at = _position(place, starts, low, high, first_run=offset is None)
@@ -50,14 +53,28 @@ def _measure(
             )
         if at < high:
             positions[place] = max(at, low)
-            records += high - max(at, low)
+            unread[place] = high - max(at, low)
     seconds: float | None = 0.0
+    size: int | None = 0
     if positions:
-        times = topics.first_times(positions)
-        seconds = max(0.0, time.time() - min(times.values())) if times else None
+        first = topics.first_messages(positions)
+        times = [one.written_at for one in first.values() if one.written_at is not None]
+        seconds = max(0.0, time.time() - min(times)) if times else None
+        size = _estimated_bytes(unread, first)
     # A first run that begins at the end reads what arrives after it has started: before that nothing is certain.
     moved = None if starts == "latest" else bool(positions)
-    return Backlog(records=records, seconds=seconds, moved=moved)
+    return Backlog(records=sum(unread.values()), bytes=size, seconds=seconds, moved=moved)
+
+
+def _estimated_bytes(unread: Mapping[Partition, int], first: Mapping[Partition, FirstMessages]) -> int | None:
+    """The size of what is unread, None where no partition showed a message."""
+    if not first:
+        return None
+    usual = sum(one.mean_bytes for one in first.values()) / len(first)
+    sizes = (
+        count * (first[place].mean_bytes if place in first else usual) for place, count in unread.items()
+    )
+    return round(sum(sizes))
 
 
 def _starting(options: Mapping[str, str]) -> Any:

@@ -84,7 +84,7 @@ def test_messages_beyond_the_committed_offsets_and_no_message_is_fetched(done):
     write_checkpoint(done.checkpoint("bronze").epoch_folder(0), 0, [{"clicks": {"0": 5}}])
 
     class NoTimes(FakeTopics):
-        def first_times(self, positions):
+        def first_messages(self, positions):
             raise AssertionError("a message would be fetched")
 
     (source,) = unread(done.project, manifest, connect=NoTimes({("clicks", 0): (0, 12)})).sources

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from headwater.errors import SourceUnreachable
-from headwater.kafka.offsets import BrokerTopics
+from headwater.kafka.offsets import BrokerTopics, FirstMessages
 from headwater.metrics.kafka_backlog import kafka_backlog
 
 OPTIONS = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "ev"}
@@ -40,9 +40,10 @@ class FakeTopics:
     def bounds(self, partition):
         return self.known[partition]
 
-    def first_times(self, positions):
+    def first_messages(self, positions):
         self.lookups.append(dict(positions))
-        return {place: time.time() - 30 for place in positions}
+        sizes = {("ev", 0): 100.0, ("ev", 1): 20.0}
+        return {place: FirstMessages(time.time() - 30, sizes[place]) for place in positions if place in sizes}
 
 
 def test_behind():
@@ -53,6 +54,16 @@ def test_behind():
     assert backlog.seconds is not None
     assert 29 < backlog.seconds < 40
     assert topics.lookups == [{("ev", 0): 90}]
+
+
+def test_bytes_are_estimated_by_the_first_messages():
+    """Each partition's unread messages have the mean size of those seen there; one that showed none has that of the others."""
+    topics = FakeTopics({("ev", 0): (0, 100), ("ev", 1): (0, 50), ("ev", 2): (0, 7)})
+    assert kafka_backlog(OPTIONS, {"ev": {"0": 90, "1": 45, "2": 0}}, topics).bytes == 1000 + 100 + 7 * 60
+    assert kafka_backlog(OPTIONS, {"ev": {"0": 100, "1": 50, "2": 7}}, topics).bytes == 0
+    silent = FakeTopics({("ev", 2): (0, 7)})
+    backlog = kafka_backlog(OPTIONS, {"ev": {"2": 0}}, silent)
+    assert (backlog.records, backlog.bytes, backlog.seconds) == (7, None, None)
 
 
 @pytest.mark.parametrize(("low", "at", "records"), [(0, 99, 1), (0, 100, 0), (0, 101, None), (95, 90, 5)])
@@ -135,3 +146,49 @@ def test_three_ways_to_subscribe():
     assert subscribed({"subscribe": "ev_b, other"}) == [("ev_b", 0), ("other", 0)]
     assert subscribed({"subscribePattern": "ev_.*"}) == [("ev_a", 0), ("ev_a", 1), ("ev_b", 0)]
     assert subscribed({"assign": '{"ev_a":[1]}'}) == [("ev_a", 1)]
+
+
+class FewMessages:
+    """A consumer that has some messages of two partitions, and then none."""
+
+    def __init__(self, *messages):
+        self.waiting = list(messages)
+        self.asked = []
+        self.left = []
+
+    def assign(self, partitions):
+        self.asked = [(one.topic, one.partition, one.offset) for one in partitions]
+
+    def poll(self, timeout):
+        return self.waiting.pop(0) if self.waiting else None
+
+    def incremental_unassign(self, partitions):
+        self.left += [one.partition for one in partitions]
+        self.waiting = [one for one in self.waiting if one.partition() not in self.left]
+
+
+def message(partition, value, written_ms=None):
+    """A message as the client gives it; without a time where the broker has none."""
+    from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE
+
+    kind = TIMESTAMP_NOT_AVAILABLE if written_ms is None else TIMESTAMP_CREATE_TIME
+    return SimpleNamespace(
+        error=lambda: None, topic=lambda: "ev", partition=lambda: partition, key=lambda: None, value=lambda: value,
+        timestamp=lambda: (kind, written_ms or 0),
+    )  # fmt: skip
+
+
+def test_a_few_messages_are_looked_at():
+    """The first one has the time, those that came with it the size, and a partition with many is given up after twenty."""
+    topics = BrokerTopics("127.0.0.1:1")
+    real = topics._consumer
+    few = FewMessages(
+        message(0, b"ab", 5000), message(0, b"abcd", 9000), message(1, None), *[message(0, b"abc", 9000)] * 40
+    )
+    topics._consumer = few
+    first = topics.first_messages({("ev", 0): 7, ("ev", 1): 0})
+    topics._consumer = real
+    topics._consumer.close()
+    assert few.asked == [("ev", 0, 7), ("ev", 1, 0)]
+    assert first == {("ev", 0): FirstMessages(5.0, 3.0), ("ev", 1): FirstMessages(None, 0.0)}
+    assert few.left == [0]
