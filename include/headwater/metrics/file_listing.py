@@ -8,16 +8,20 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from headwater.definitions.spark_timestamp import instant_of
 from headwater.errors import SourceUnreachable
 from headwater.metrics.stored_files import is_hidden as _hidden
 from headwater.metrics.stored_files import stored_files
 from headwater.storage.access import ObjectStore
 from headwater.storage.globs import alternatives
 from headwater.storage.place import is_s3
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,14 @@ def list_files(
     return [
         files[key]
         for key in sorted(files)
-        if (after is None or files[key].modified_ns > after)
-        and (before is None or files[key].modified_ns < before)
+        if (after is None or _seen_by_spark(files[key]) > after)
+        and (before is None or _seen_by_spark(files[key]) < before)
     ]
+
+
+def _seen_by_spark(file: ListedFile) -> int:
+    """When a file was changed, in the whole milliseconds that Spark compares."""
+    return file.modified_ns // _MILLISECOND * _MILLISECOND
 
 
 def _objects(path: str, lowered: Mapping[str, str], store: ObjectStore | None) -> dict[str, ListedFile]:
@@ -135,14 +144,11 @@ def instant_ns(text: str | None) -> int | None:
     """A point in time as ns since 1970 (UTC where no zone is given), None for None; raises SourceUnreachable."""
     if text is None:
         return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise SourceUnreachable(
-            f"{text!r} is not a point in time; write it as 2026-01-31T00:00:00."
-        ) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1_000_000_000)
+    moment = instant_of(text, "UTC")
+    if moment is None:
+        raise SourceUnreachable(f"{text!r} is not a point in time; write it as 2026-01-31T00:00:00.")
+    # In whole microseconds: a float of seconds has fewer digits.
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _roots(path: str) -> list[Path]:

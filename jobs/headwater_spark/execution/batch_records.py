@@ -12,7 +12,7 @@ from typing import Any
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.offsets import last_committed_batch, read_offsets
 from headwater.errors import CheckpointUnreadable, RowsNotConserved
-from headwater.event_log.details import FlowStatus, flow_progress, operation_progress
+from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.stream_progress import (
     added_listing,
     progress_backlog,
@@ -26,6 +26,7 @@ from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCou
 from headwater_spark.execution.executor_time import ExecutorTime
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import row_metrics
+from headwater_spark.execution.folder_listings import record_listings
 from headwater_spark.execution.recounting import OBSERVATION
 from headwater_spark.execution.stream_start import StartedStream
 from headwater_spark.rules.expectations import Quality, read_quality, view_observation
@@ -146,14 +147,7 @@ class BatchRecords:
     def record_missed(self) -> None:
         """Record batches of this run that Spark's listener never reported, and how long folders were listed."""
         self._record_missing(self._last_committed())
-        if self._listing_ms is not None:
-            self._run.emit(
-                "operation_progress",
-                f"{self._run.name} listed its folders for {self._listing_ms} ms.",
-                epoch=self._epoch,
-                details=operation_progress("AUTO_LOADER_LISTING", "COMPLETED", self._listing_ms),
-                maturity="EVOLVING",
-            )
+        record_listings(self._run, self._epoch, self._listing_ms)
 
     def _missing(self, last: int) -> list[int]:
         first = self._first_of_epoch if self._last_recorded is None else self._last_recorded + 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headwater.definitions.spark_timestamp import instant_of
 from headwater.errors import InvalidSourceOption
 
 GLOB = "pathGlobFilter"
+CHANGED_WITHIN = ("modifiedafter", "modifiedbefore")
 NAME_PATTERN = "filenamepattern"
 SKIPPED_ROWS = "skiprows"
 NO_SKIPPING = (
@@ -51,3 +53,30 @@ def name_pattern(options: Mapping[str, str]) -> dict[str, str]:
             "fileNamePattern and pathGlobFilter are two names of one option.", remedy="Keep one."
         )
     return {GLOB: options[NAME_PATTERN]}
+
+
+def instants(options: Mapping[str, str], time_zone: str) -> dict[str, str]:
+    """``modifiedAfter`` and ``modifiedBefore`` as moments in UTC, under the keys that they have in ``options``.
+
+    Args:
+        options: of a read, in any letter case.
+        time_zone: of a text that names none, unless the read's option ``timeZone`` says another.
+
+    Raises:
+        InvalidSourceOption: a text that is no point in time.
+    """
+    zone = next((value for key, value in options.items() if key.lower() == "timezone"), time_zone)
+    return {
+        key: _instant(key, value, zone) for key, value in options.items() if key.lower() in CHANGED_WITHIN
+    }
+
+
+def _instant(option: str, text: str, zone: str) -> str:
+    moment = instant_of(text, zone)
+    if moment is None:
+        raise InvalidSourceOption(
+            f"{option} = {text!r} is not a point in time.",
+            remedy="Write it as 2026-01-31T08:00:00, with a zone behind it where it is not that of the session: Z, +01:00, "
+            "Europe/Berlin.",
+        )
+    return moment.isoformat()

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
+from headwater.definitions.spark_timestamp import instant_of
 from headwater.errors import UnsupportedArgument
 
 # The closed platform ships Kafka's classes under a prefix of its own; settings name classes.
@@ -53,15 +52,12 @@ def epoch_millis(value: Any, option: str, time_zone: str) -> int:
     text = str(value).strip()
     if text.lstrip("-").isdigit():
         return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+    moment = instant_of(text, time_zone)
+    if moment is None:
         raise UnsupportedArgument(
             f"{option}={text!r} is not a time.",
             remedy='Write "2025-01-01 00:00:00", or milliseconds since 1970.',
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(time_zone))
+        )
     return int(moment.timestamp() * 1000)
 
 

@@ -101,6 +101,7 @@ def context_of(
         changes={one.name: SimpleNamespace() for one in flows},
         flows_of=lambda one: [flow for flow in flows if flow.target == one.name],
         kind_of=lambda one: one.kind,
+        cloud=SimpleNamespace(take_listings=lambda _: []),
     )
     by_name = {one.name: one for one in datasets}
     pipeline = SimpleNamespace(

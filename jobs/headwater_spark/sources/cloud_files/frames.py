@@ -44,7 +44,7 @@ class FileRead:
     is not among them fails the query. ``skipped``: URIs of files that count as read. ``headers``: of CSV files.
     ``full_schema``: of columnar files, the data with the fields to rescue. ``resumes_without``: files of the planned batch may be
     missing; decided at the start, from its plan. ``proven``: the checked JSON files certainly have no unknown key; ``fits``:
-    nor a value that does not fit.
+    nor a value that does not fit. ``listed``: how many files the folder had at the start.
     """
 
     path: str
@@ -59,6 +59,7 @@ class FileRead:
     streaming: bool = True
     fits: bool = False
     resumes_without: bool = True
+    listed: int | None = None
 
     @property
     def loaded(self) -> str:

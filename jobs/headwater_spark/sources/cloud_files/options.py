@@ -11,7 +11,13 @@ from enum import StrEnum
 from headwater.definitions.source import CLOUD_FILES_AGE
 from headwater.errors import InvalidSourceOption
 from headwater.suggestions import did_you_mean, nearest
-from headwater_spark.sources.file_options import NAME_PATTERN, SKIPPED_ROWS, name_pattern, refuse_skipping
+from headwater_spark.sources.file_options import (
+    NAME_PATTERN,
+    SKIPPED_ROWS,
+    instants,
+    name_pattern,
+    refuse_skipping,
+)
 
 _PREFIX = "cloudfiles."
 _CREDENTIAL = "databricks.servicecredential"
@@ -19,7 +25,7 @@ FORMATS = ("json", "csv", "parquet", "avro", "orc", "xml", "text", "binaryFile")
 RESCUED = "_rescued_data"
 # They tune file discovery and scaling in the closed runtime. Here each start lists the folder.
 _NOTED = (
-    "backfillInterval", "useNotifications", "useManagedFileEvents", "useIncrementalListing", "useStrictGlobber",
+    "useNotifications", "useManagedFileEvents", "useIncrementalListing", "useStrictGlobber",
     "fetchParallelism", "listOnStart", "queueUrl", "region", "pathRewrites", "resourceTag", "resourceTags",
     "connectionString", "resourceGroup", "subscriptionId", "tenantId", "clientId", "clientSecret", "projectId",
     "subscription", "client", "clientEmail", "privateKey", "privateKeyId", "awsAccessKey", "awsSecretKey", "roleArn",
@@ -34,7 +40,7 @@ _WITHOUT_PREFIX = (
 _HONOURED = (
     "format", "schemaLocation", "inferColumnTypes", "schemaHints", "schemaEvolutionMode", "rescuedDataColumn",
     "maxFilesPerTrigger", "maxBytesPerTrigger", "maxFileAge", "includeExistingFiles", "allowOverwrites",
-    "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination",
+    "partitionColumns", "cleanSource", "cleanSource.retentionDuration", "cleanSource.moveDestination", "backfillInterval",
 )  # fmt: skip
 CLOUD_FILES_NAMES = (*_HONOURED, *_NOTED, "inferSchema", "validateOptions")
 # Options of Spark's readers that would not do what they say, given how these files are read.
@@ -77,6 +83,7 @@ class CloudFilesOptions:
 
     ``rescued``: the name of the rescued data column, None where there is none. ``max_files``, ``max_bytes``: per batch, None
     where there is no limit; ``batch_limit`` makes one of the two.
+    ``backfill_interval``: how often a listing is recorded as a backfill; each start lists the whole folder.
     ``partition_columns``: None where they come from the paths. ``notes``: options that have no effect.
     """
 
@@ -95,6 +102,7 @@ class CloudFilesOptions:
     clean: str = "off"
     retention: timedelta = timedelta(days=30)
     move_to: str | None = None
+    backfill_interval: timedelta | None = None
     native: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -130,11 +138,12 @@ class CloudFilesOptions:
 
 
 def parse_options(
-    options: Mapping[str, str], *, schema_given: bool, java_charsets: bool = False
+    options: Mapping[str, str], *, schema_given: bool, java_charsets: bool = False, time_zone: str = "UTC"
 ) -> CloudFilesOptions:
     """Check the options of a read; ``options`` as the user spelled them.
 
-    ``java_charsets``: whether Spark takes all of Java's encodings, as JAVA_CHARSETS says.
+    ``java_charsets``: whether Spark takes all of Java's encodings, as JAVA_CHARSETS says. ``time_zone``: of times without one,
+    unless the read's own option ``timeZone`` says another.
 
     Raises:
         InvalidSourceOption: an unknown option (with the nearest name), a bad value, or an impossible combination.
@@ -167,6 +176,7 @@ def parse_options(
         else:
             own[name] = value
     native |= name_pattern({key.lower(): value for key, value in options.items()})
+    native |= instants(native, time_zone)
     parsed = _checked(own, native, tuple(notes), schema_given=schema_given)
     _check_encoding(parsed, java_charsets=java_charsets)
     _check_variant(parsed, schema_given=schema_given)
@@ -222,6 +232,7 @@ def _checked(
         allow_overwrites=_flag("allowOverwrites", own, default=False),
         partition_columns=None if columns is None else tuple(c.strip() for c in columns.split(",") if c.strip()),
         clean=clean, retention=retention, move_to=own.get("cleanSource.moveDestination"),
+        backfill_interval=_age("backfillInterval", own["backfillInterval"]) if "backfillInterval" in own else None,
         native=native, notes=notes,
     )  # fmt: skip
 

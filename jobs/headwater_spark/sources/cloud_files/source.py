@@ -9,6 +9,7 @@ import hashlib
 import logging
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.definitions.flow import Flow
 from headwater.errors import InvalidSourceOption, SourceUnreachable
+from headwater.event_log.folder_listing import FolderListing
 from headwater.metrics.stored_files import nothing_at
 from headwater.storage.place import Place, is_below, is_s3, place_of
 from headwater_spark.plans.schemas import plain_schema
@@ -90,6 +92,7 @@ class CloudFiles:
         self._schemas: dict[Place, StructType] = {}
         self._inferred_from: dict[Place, int] = {}
         self._reads: dict[str, dict[str, CloudRead]] = {}
+        self._listings: dict[str, dict[str, FolderListing]] = {}
         self._noted: set[str] = set()
         self._lock = threading.RLock()
         self.careful: set[str] = set()
@@ -115,7 +118,10 @@ class CloudFiles:
         """
         schema = plain_schema(user_schema, None)
         java_charsets = str(self._session.conf.get(JAVA_CHARSETS)).lower() == "true"
-        checked = parse_options(options, schema_given=schema is not None, java_charsets=java_charsets)
+        zone = self._session.conf.get("spark.sql.session.timeZone") or "UTC"
+        checked = parse_options(
+            options, schema_given=schema is not None, java_charsets=java_charsets, time_zone=zone
+        )
         self._tell(checked, flow)
         read = self._read(path, checked, schema, flow)
         with self._lock:
@@ -129,15 +135,22 @@ class CloudFiles:
         if live:
             again = self.again.get(flow.name)
             careful = flow.name in self.careful or again is not None
+            begun = time.monotonic()
             decided = prepared(
                 self._session, decided, flow.checkpoint, read.key, careful=careful, again=again or frozenset()
             )
+            self._note_listing(flow.name, read, decided.listed, time.monotonic() - begun)
             decided = decided if again is None else replace(decided, checked=None)
         return self._frame(decided)
 
     def reads_of(self, flow: str) -> list[CloudRead]:
         """The reads of a flow, if its function was called."""
         return list(self._reads.get(flow, {}).values())
+
+    def take_listings(self, flow: str) -> list[FolderListing]:
+        """How the folders of a flow's reads were listed by its last start; each listing is given once."""
+        with self._lock:
+            return list(self._listings.pop(flow, {}).values())
 
     def evolve(self, flow: str, checkpoint: FlowCheckpoint, wider: StructType) -> list[str]:
         """Add the fields of new files to the schemas of a flow's reads; returns the changes, as sentences.
@@ -165,6 +178,12 @@ class CloudFiles:
                 version = read.log.append(schema, reason)
                 changes.append(f"{read.path}: {reason} (schema {version} in {read.log.location})")
         return changes
+
+    def _note_listing(self, flow: str, read: CloudRead, files: int | None, seconds: float) -> None:
+        if files is not None:
+            listing = FolderListing(read.path, files, round(seconds * 1000), read.options.backfill_interval)
+            with self._lock:
+                self._listings.setdefault(flow, {})[read.key] = listing
 
     # -- the parts of a read -----------------------------------------------------------------------------------
 

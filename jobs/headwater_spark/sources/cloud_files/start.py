@@ -55,6 +55,7 @@ def prepared(
         if not is_s3(read.path):
             return read  # Spark reports what is missing
         files = []  # there was something when it was read first
+    read = replace(read, listed=len(files))
     if read.options.allow_overwrites:
         forget_overwritten(folder, {f.path: f.modified_ns // 1_000_000 for f in files})
     if not read.options.include_existing:

@@ -65,3 +65,12 @@ def test_listing_by_time(tmp_path: Path):
         Path(f.path).name for f in list_files(str(tmp_path), {"modifiedBefore": "2001-01-01T00:00:00+01:00"})
     ]
     assert names == ["a"]
+
+
+def test_bounds_of_time_are_outside_by_the_millisecond(tmp_path: Path):
+    """A file changed in the millisecond that is named is neither after nor before it, as Spark compares."""
+    write(tmp_path / "a", "", modified=1_000_000_000)
+    os.utime(tmp_path / "a", ns=(0, 1_000_000_000_000_400_000))
+    moment = "2001-09-09 01:46:40.000 UTC+0"
+    assert list_files(str(tmp_path), {"modifiedAfter": moment}) == []
+    assert list_files(str(tmp_path), {"modifiedBefore": moment}) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,8 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.definitions.output_kind import OutputKind
 from headwater.definitions.sink import SinkKind
 from headwater.errors import RowsNotConserved
-from headwater_spark.execution import batch_records
+from headwater.event_log.folder_listing import FolderListing
+from headwater_spark.execution import batch_records, folder_listings
 from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import Quality, RuleCounts
@@ -116,6 +118,38 @@ def test_how_long_folders_were_listed(monkeypatch, tmp_path: Path, source: str):
     assert [(one["type"], one["status"], one["duration_ms"]) for one in found] == (
         [("AUTO_LOADER_LISTING", "COMPLETED", 80)] if source.startswith("File") else []
     )
+
+
+NOW = datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("last", "interval", "kind"),
+    [
+        (None, None, "AUTO_LOADER_LISTING"),
+        (None, timedelta(hours=6), "AUTO_LOADER_BACKFILL"),
+        (NOW - timedelta(hours=7), timedelta(hours=6), "AUTO_LOADER_BACKFILL"),
+        (NOW - timedelta(hours=5), timedelta(hours=6), "AUTO_LOADER_LISTING"),
+    ],
+)
+def test_how_many_files_a_folder_has(monkeypatch, tmp_path: Path, last: Any, interval: Any, kind: str):
+    """Each read's listing is recorded with its folder, without a login, and counts as a backfill once per interval."""
+    recording = Recording(monkeypatch, tmp_path, recorded={("orders", 2): 5})
+    listings = [FolderListing("s3://me:secret@b/in", 12, 30, interval), FolderListing("/other", 0, 5)]
+    recording.context.pipeline.evaluation.cloud = SimpleNamespace(take_listings=lambda _: listings)
+    before = (
+        [] if last is None else [{"timestamp": last, "details": listings[0].details("AUTO_LOADER_BACKFILL")}]
+    )
+    monkeypatch.setattr(folder_listings, "events", lambda *_, **__: before)
+    recording.start()
+    recording.records.record_missed()
+    told = [more for event, _, more in recording.context.events.emitted if event == "operation_progress"]
+    bodies = [more["details"]["operation_progress"] for more in told]
+    assert [(one["type"], one["duration_ms"], one["auto_loader_details"]["num_files_listed"]) for one in bodies] == [
+        (kind, 30, 12), ("AUTO_LOADER_LISTING", 5, 0),
+    ]  # fmt: skip
+    assert "secret" not in str(told)
+    assert bodies[1]["auto_loader_details"]["source_path"] == "/other"
 
 
 @pytest.mark.parametrize(("dropped", "told"), [((3, 4), 7), ((0, 0), None), ((), None)])

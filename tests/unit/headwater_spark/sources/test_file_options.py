@@ -10,7 +10,7 @@ from pyspark.sql import DataFrameReader
 from headwater.errors import InvalidSourceOption, UnsupportedSource
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineStreamReader
 from headwater_spark.facade.sql_sources import SourceCall, frame_of
-from headwater_spark.sources.file_options import file_overrides
+from headwater_spark.sources.file_options import file_overrides, instants
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,16 @@ def test_every_way_to_read_files(reader: PipelineBatchReader):
     for read in (reader.csv, reader.format("csv").load):
         with pytest.raises(InvalidSourceOption, match="skipRows"):
             read("/data")
+
+
+def test_times_of_change_are_moments():
+    """Without a zone they are the read's own, else the session's; what is no time is refused before anything is listed."""
+    given = {"modifiedAfter": "2026-01-31 08:00:00", "MODIFIEDBEFORE": "2026-02-01T00:00:00Z", "sep": ";"}
+    assert instants(given, "Europe/Berlin") == {
+        "modifiedAfter": "2026-01-31T07:00:00+00:00", "MODIFIEDBEFORE": "2026-02-01T00:00:00+00:00",
+    }  # fmt: skip
+    assert (
+        instants({**given, "timeZone": "Asia/Tokyo"}, "UTC")["modifiedAfter"] == "2026-01-30T23:00:00+00:00"
+    )
+    with pytest.raises(InvalidSourceOption, match="is not a point in time"):
+        instants({"modifiedAfter": "last week"}, "UTC")

@@ -80,9 +80,17 @@ def test_unknown_options_without_validation():
 
 def test_what_tunes_the_closed_runtime_is_noted():
     """It has no effect, a note says so, and it is not an error."""
-    options = parse(useNotifications="true", backfillInterval="1 day")
+    options = parse(useNotifications="true", fetchParallelism="4")
     assert len(options.notes) == 2
     assert "useNotifications" in options.notes[0]
+
+
+def test_the_interval_of_backfills():
+    """It is a length of time that says how often a listing counts as a backfill, and needs no note."""
+    options = parse(backfillInterval="interval 1 week")
+    assert (options.backfill_interval, options.notes) == (timedelta(weeks=1), ())
+    with pytest.raises(InvalidSourceOption, match="backfillInterval"):
+        parse(backfillInterval="asap")
 
 
 def test_names_that_only_auto_loader_has():
@@ -169,3 +177,16 @@ def test_a_given_schema_does_not_evolve():
     with pytest.raises(InvalidSourceOption, match="can't be") as caught:
         parse(schema_given=True, schemaEvolutionMode="addNewColumns")
     assert "schemaHints" in caught.value.remedy
+
+
+def test_times_of_change_name_moments():
+    """They are the session's where they have no zone, and what Auto Loader's guide shows is taken; the manifest has them in UTC."""
+    options = {
+        "cloudFiles.format": "json",
+        "modifiedAfter": "2021-01-01 00:00:00.000000 UTC+0",
+        "modifiedBefore": "2021-02-01",
+    }
+    parsed = parse_options(options, schema_given=False, time_zone="America/New_York")
+    assert parsed.native == {
+        "modifiedAfter": "2021-01-01T00:00:00+00:00", "modifiedBefore": "2021-02-01T05:00:00+00:00",
+    }  # fmt: skip
