@@ -16,7 +16,7 @@ class NotIncrementalizable(FlowFailed):
         """The error for a view and the reason."""
         return cls(
             f"The view {view!r} was not refreshed: its refresh policy is {policy.upper().replace('_', ' ')}, and this time "
-            f"{issue.reason}. Reason: {issue.name}",
+            f"{issue.reason}. Reason: {issue.name_in_errors}",
             remedy=f"Recompute it once, --full-refresh {view}, or set refresh_policy='incremental', which recomputes it where it has to.",
         )
 
@@ -32,7 +32,7 @@ class NeverIncrementalizable(InvalidPipeline):
         shown = policy.upper().replace("_", " ")
         return cls(
             f"Cannot create the materialized view {view!r} with {shown} refresh policy because it is not supported for "
-            f"incremental refresh. Reason: {issue.name}: {issue.reason}",
+            f"incremental refresh. Reason: {issue.name_in_errors}: {issue.reason}",
             where=where,
             remedy='Change the query, or set refresh_policy="auto".',
         )

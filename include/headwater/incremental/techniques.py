@@ -110,6 +110,18 @@ _SUB_TYPE = {
 }
 
 
+# What Lakeflow's error MATERIALIZED_VIEW_NOT_INCREMENTALIZABLE calls what the event log has other names for: by the further name, by the type.
+_IN_ERRORS = {
+    "NON_DETERMINISTIC_EXPRESSION": "EXPRESSION_NOT_DETERMINISTIC",
+    "TIME_FUNCTION": "EXPRESSION_NOT_DETERMINISTIC",
+    "USER_DEFINED_FUNCTION": "UDF_NOT_DETERMINISTIC",
+    "AGGREGATE_NOT_TOP_NODE": "AGGREGATE_NOT_TOP_NODE",
+    "OPERATOR_NOT_SUPPORTED": "OPERATOR_NOT_INCREMENTALIZABLE",
+    "SUBQUERY_EXPRESSION": "SUBQUERY_EXPRESSION_NOT_INCREMENTALIZABLE",
+    "WINDOW_FUNCTION_WITHOUT_PARTITION_BY": "WINDOW_WITHOUT_PARTITION_BY",
+}
+
+
 @dataclass(frozen=True)
 class Issue:
     """One reason against an incremental refresh.
@@ -134,6 +146,12 @@ class Issue:
     def name(self) -> str:
         """The names that say it: type, and sub-type where there is one."""
         return str(self.kind) if self.sub_type is None else f"{self.kind} ({self.sub_type})"
+
+    @property
+    def name_in_errors(self) -> str:
+        """The name that Lakeflow's error has for it, with ours behind it where they differ."""
+        published = _IN_ERRORS.get(self.sub_type or "", str(self.kind))
+        return published if published == self.name else f"{published}, {self.name}"
 
     def as_dict(self) -> dict[str, Any]:
         """As the event has it."""
