@@ -9,11 +9,13 @@ from typing import Any
 
 from headwater.checkpoints.conditions import StorageNotReadable
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
-from headwater.checkpoints.offsets import committed_at, committed_offsets, query_id
+from headwater.checkpoints.offsets import BatchOffsets, committed_at, committed_offsets, query_id
+from headwater.delta_log.commits import commit_versions
 from headwater.delta_log.versions import table_head
 from headwater.errors import CheckpointUnreadable, HeadwaterError, SourceUnreachable
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.metrics.fingerprint import source_table
 
 
 class Health(StrEnum):
@@ -72,6 +74,8 @@ def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> Chec
     if offsets is not None and (committed := committed_at(folder, offsets.batch_id)) is not None:
         age = max(0.0, time.time() - committed)
     problem = _mismatch(project, manifest, flow, state, has_position=offsets is not None)
+    if problem is None and offsets is not None:
+        problem = _stale(project, flow, offsets)
     if offsets is not None and identity is None:
         problem = "its metadata file is gone, so Spark would take it for another query"
     health = Health.SICK if problem else Health.HEALTHY if offsets else Health.NEW
@@ -95,6 +99,23 @@ def _mismatch(
         return "its table was recreated by something else"
     if not has_position and state.completed:
         return "the checkpoint is gone, but the table has been written to"
+    return None
+
+
+def _stale(project: PipelineProject, flow: FlowEntry, offsets: BatchOffsets) -> str | None:
+    """Which table's log no longer has what the checkpoint would read next, as the next update would find it."""
+    streams = [source for source in flow.sources if source.streaming]
+    for index, source in enumerate(streams[: len(offsets.sources)]):
+        table, position = source_table(source, project.warehouse), offsets.source(index)
+        if table is None or not isinstance(position, dict) or position.get("isStartingVersion"):
+            continue
+        version = position.get("reservoirVersion")
+        if not isinstance(version, int):
+            continue
+        kept = commit_versions(table)
+        if kept and kept[0] > version:
+            name = source.name or source.location or table.name
+            return f"it is stale: version {version} of {name}, where it reads on, has left that table's log, which begins at {kept[0]}"
     return None
 
 

@@ -88,6 +88,19 @@ def test_each_harm_is_told_of_its_own_flow(healthy, harm, problem):
     assert health_of(healthy, "bronze").health is Health.HEALTHY
 
 
+def test_a_position_that_its_source_has_forgotten_is_stale(healthy):
+    """The log of the table that it reads begins behind the checkpoint: it is sick before an update finds out."""
+    for _ in range(3):
+        write_rows(healthy.table("bronze"), 1)
+    assert health_of(healthy, "silver").health is Health.HEALTHY
+    for commit in sorted((healthy.table("bronze") / "_delta_log").glob("*.json"))[:3]:
+        commit.unlink()
+    silver = health_of(healthy, "silver")
+    assert silver.health is Health.SICK
+    assert "stale: version" in silver.problem
+    assert "of bronze" in silver.problem
+
+
 def test_a_watermark_is_that_of_the_last_committed_batch(healthy):
     """In seconds behind now; a stream without one has none, and a damaged checkpoint is an error."""
     reached = int((time.time() - 90) * 1000)
