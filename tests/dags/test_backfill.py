@@ -161,6 +161,15 @@ def test_a_hostile_form_starts_nothing(run, form):
     assert not run.calls.exists()
 
 
+def test_rows_of_a_condition():
+    """It stands in for the ends and the column, whose defaults are passed over; beside another kind of range it is refused."""
+    form = {"tables": ["a"], "range": "where", "where": "x = '-1'", "column": "at", "dry_run": False}
+    assert read_backfill(form, DAY).arguments() == ["--tables=a", "--where=x = '-1'"]
+    for wrong in ({"range": "event-time"}, {"where": None}, {"from": "2026-01-01"}):
+        with pytest.raises(UsageError):
+            read_backfill({**form, **wrong}, DAY)
+
+
 def test_half_a_form_is_a_dry_run():
     """Who posts without the form's defaults writes nothing by leaving something out."""
     assert read_backfill({"tables": ["a"], **RANGE}, None).switches == ("dry_run",)

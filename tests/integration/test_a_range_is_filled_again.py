@@ -121,6 +121,32 @@ def test_what_would_lose_or_double_rows_is_refused(pipeline):
     assert taxes(case) == [(1, 20)]
 
 
+def test_rows_of_a_condition_are_replaced(pipeline):
+    """Those that it names follow the mended code, others and NULLs stay; a view's part is recomputed; what can't mean the same twice is refused."""
+    case = pipeline(ORDERS)
+    case.land([order(1, 1, 5), order(2, 2, 10), order(3, 2, 50), {"id": 4, "amount": None}])
+    assert case.update().state == "COMPLETED"
+    case.rewrite(MENDED)
+    mine = ("--tables", "orders", "--where", "amount >= 10 and id <> 3")
+    (planned,) = ran(case, *mine, "--dry-run")[1]["flows"]
+    assert (planned["output_rows"], planned["replaced_rows"]) == (1, 1)
+    assert ran(case, *mine)[1]["flows"][0]["state"] == "COMPLETED"
+    assert taxes(case) == [(1, 10), (2, 30), (3, 100), (4, None)]
+    assert ran(case, *mine)[1]["flows"][0]["state"] == "DONE_BEFORE"
+    record = case.events(event_type="operation_progress", containing="BACKFILL")[-1]
+    assert record["details"]["operation_progress"]["range"] == {"kind": "where", "where": mine[-1]}
+    assert ran(case, "--tables", "by_day", "--where", "day < '2026-01-02'")[1]["flows"][0]["output_rows"] == 1
+    for condition in (
+        "nope = 1",
+        "amount",
+        "at < current_date()",
+        "id IN (SELECT 1)",
+        "rand() < 0.5",
+        "amount >",
+    ):
+        assert refused(case, "--tables", "orders", "--where", condition) == "INVALID_RANGE", condition
+
+
 STATEFUL = """
 @dp.table
 def raw():

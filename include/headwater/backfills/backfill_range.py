@@ -12,12 +12,18 @@ from headwater.backfills.conditions import InvalidRange
 
 
 class RangeKind(StrEnum):
-    """What a range is measured in. All but ``EVENT_TIME`` refer to the source; that one refers to the table's rows."""
+    """What a range is measured in: ``EVENT_TIME`` and ``WHERE`` refer to the table's rows, the others to the source."""
 
     EVENT_TIME = "event-time"
+    WHERE = "where"
     VERSION = "version"
     OFFSET = "offset"
     FILE_TIME = "file-time"
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it says which rows of the table are meant."""
+        return self in (RangeKind.EVENT_TIME, RangeKind.WHERE)
 
 
 class BackfillMode(StrEnum):
@@ -33,17 +39,20 @@ class BackfillRange:
     """A range whose ends are in order. Times are half open, versions include both ends.
 
     ``start`` and ``end``: a UTC time, a version, or offsets by topic and partition (the end is the next one).
-    ``column``: for event time, the column of the table that has it.
+    ``column``: for event time, the column of the table that has it. ``condition``: instead of ends, which rows are meant.
     """
 
     kind: RangeKind
     start: Any
     end: Any
     column: str | None = None
+    condition: str | None = None
 
     @property
     def key(self) -> str:
         """The range as one text, the same for however it was typed."""
+        if self.condition is not None:
+            return json.dumps([str(self.kind), self.condition])
         return json.dumps(
             [str(self.kind), _plain(self.start), _plain(self.end), (self.column or "").lower()],
             sort_keys=True,
@@ -51,23 +60,40 @@ class BackfillRange:
 
     def as_dict(self) -> dict[str, Any]:
         """The range as JSON values."""
+        if self.condition is not None:
+            return {"kind": str(self.kind), "where": self.condition}
         values = {"kind": str(self.kind), "from": _plain(self.start), "to": _plain(self.end)}
         return {**values, "column": self.column} if self.column else values
 
     def __str__(self) -> str:
+        if self.condition is not None:
+            return f"rows where {self.condition}"
         if self.kind is RangeKind.VERSION:
             return f"versions {self.start} to {self.end}"
         name = self.column if self.kind is RangeKind.EVENT_TIME else str(self.kind)
         return f"{name} from {_shown(self.start)} to before {_shown(self.end)}"
 
 
-def read_range(kind: str, start: str | None, end: str | None, column: str | None) -> BackfillRange:
+def read_range(
+    kind: str, start: str | None, end: str | None, column: str | None, condition: str | None = None
+) -> BackfillRange:
     """The range that somebody typed.
 
     Raises:
-        InvalidRange: an end is missing or can't be read, the range is empty, or the column is missing or in the way.
+        InvalidRange: an end is missing or can't be read, the range is empty, or the column or condition is missing or in the way.
     """
     range_kind = RangeKind(kind)
+    if (condition is not None) != (range_kind is RangeKind.WHERE) or (condition and (start or end or column)):
+        raise InvalidRange(
+            "A condition says which rows are meant, without ends and without a column."
+            if condition is not None
+            else "A range by a condition needs the condition.",
+            remedy=_FORMS[RangeKind.WHERE],
+        )
+    if condition is not None:
+        if not condition.strip():
+            raise InvalidRange("The condition is empty.", remedy=_FORMS[RangeKind.WHERE])
+        return BackfillRange(range_kind, None, None, condition=condition.strip())
     if not start or not end:
         raise InvalidRange(f"A range by {range_kind} needs both ends.", remedy=_FORMS[range_kind])
     if (column is not None) != (range_kind is RangeKind.EVENT_TIME):
@@ -154,6 +180,7 @@ def _shown(value: Any) -> str:
 
 _FORMS = {
     RangeKind.EVENT_TIME: "Give --column COLUMN --from 2026-01-01 --to 2026-02-01: times from the first on, before the second.",
+    RangeKind.WHERE: """Give --where "region = 'EU' AND day >= '2026-01-01'": a condition over columns of the table.""",
     RangeKind.VERSION: "Give --range version --from 3 --to 7: both versions are part of it.",
     RangeKind.OFFSET: """Give --range offset --from '{"topic": {"0": 100}}' --to '{"topic": {"0": 200}}': the end is the next offset.""",
     RangeKind.FILE_TIME: "Give --range file-time --from 2026-01-01 --to 2026-02-01: when the files were last changed.",

@@ -46,9 +46,10 @@ def add_backfill_arguments(parser: argparse.ArgumentParser) -> None:
         dest="kind",
         choices=[str(kind) for kind in RangeKind],
         default=None,
-        help="event-time (default): rows of the table by a column; else what the source gave: "
+        help="event-time (default): rows of the table by a column; where: by a condition; else what the source gave: "
         "versions of a Delta table, offsets of Kafka, files by their time of change",
     )
+    parser.add_argument("--where", metavar="CONDITION", help="the rows of the table that are meant, in SQL")
     parser.add_argument("--column", metavar="COLUMN", help="the table's column with the event time")
     parser.add_argument("--from", dest="start", metavar="FIRST", help="where the range begins")
     parser.add_argument(
@@ -58,7 +59,7 @@ def add_backfill_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=[str(mode) for mode in BackfillMode],
         default=None,
-        help="replace-where (default for event times), append, or merge by key (default for targets of AUTO CDC)",
+        help="replace-where (default for event times and conditions), append, or merge by key (default for targets of AUTO CDC)",
     )
     parser.add_argument("--keys", metavar="A,B", help="with --mode merge: the columns of the key", **lists)
     parser.add_argument("--dry-run", action="store_true", help="count what would be done, and write nothing")
@@ -90,7 +91,7 @@ def backfill_arguments(parsed: argparse.Namespace) -> BackfillArguments:
     common = {**same, "tables": tuple(dict.fromkeys(parsed.tables)), "parameters": dict(parsed.parameters)}
     if parsed.then_stream:
         given = {
-            "--range": parsed.kind, "--column": parsed.column, "--from": parsed.start, "--to": parsed.end,
+            "--range": parsed.kind, "--where": parsed.where, "--column": parsed.column, "--from": parsed.start, "--to": parsed.end,
             "--mode": parsed.mode, "--keys": parsed.keys, "--again": parsed.again,
         }  # fmt: skip
         for option, value in given.items():
@@ -100,13 +101,14 @@ def backfill_arguments(parsed: argparse.Namespace) -> BackfillArguments:
                     remedy="Leave it out.",
                 )
         return BackfillArguments(**{**common, "keys": (), "chosen": None, "mode": None})
-    kind = RangeKind(parsed.kind or RangeKind.EVENT_TIME)
-    chosen = read_range(kind, parsed.start, parsed.end, parsed.column)
+    usual = RangeKind.EVENT_TIME if parsed.where is None else RangeKind.WHERE
+    kind = RangeKind(parsed.kind or usual)
+    chosen = read_range(kind, parsed.start, parsed.end, parsed.column, parsed.where)
     mode = BackfillMode(parsed.mode) if parsed.mode else None
-    if mode is BackfillMode.REPLACE_WHERE and kind is not RangeKind.EVENT_TIME:
+    if mode is BackfillMode.REPLACE_WHERE and not kind.of_rows:
         raise UsageError(
             f"replace-where needs a range of the table's rows, and one by {kind} is of the source.",
-            remedy="Give --range event-time with --column, or --mode append or merge.",
+            remedy="Give --range event-time with --column, or --where, or --mode append or merge.",
         )
     if parsed.keys and mode is not BackfillMode.MERGE:
         raise UsageError("--keys is for --mode merge.", remedy="Leave it out, or give --mode merge.")

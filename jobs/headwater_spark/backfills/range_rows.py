@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame
 
-from headwater.backfills.backfill_range import BackfillMode, RangeKind
+from headwater.backfills.backfill_range import BackfillMode
 from headwater.backfills.conditions import RangeNotReadYet
 from headwater.backfills.live_position import LivePosition, live_position
 from headwater.definitions.flow import Flow
@@ -97,7 +97,7 @@ def _limits(run: FlowRun, plan: TablePlan) -> tuple[tuple[Limit, ...], LivePosit
             )
         return (), None
     position = live_position(start)
-    if plan.chosen.kind is RangeKind.EVENT_TIME:
+    if plan.chosen.kind.of_rows:
         return read_so_far(position, run.name), position
     limits = chosen_part(plan.chosen, start)
     if not plan.by_sequence:

@@ -14,6 +14,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.output_kind import OutputKind
 from headwater.errors import UsageError
 from headwater_spark.backfills.event_slice import slice_condition
+from headwater_spark.backfills.rows_condition import rows_condition
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.stateful_queries import is_stateful
@@ -67,11 +68,12 @@ def plan_table(context: UpdateContext, dataset: Dataset, arguments: BackfillArgu
     for flow in flows:
         check_definition(FlowRun.of(context, dataset, flow))
     mode = _mode(dataset, flows, arguments, is_view=is_view)
-    by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
     schema = evaluation.schema_of(dataset)
     condition = row_condition = None
-    if by_row:
-        columns = evaluation.table_schema(dataset)
+    columns = evaluation.table_schema(dataset)
+    if arguments.chosen.kind is RangeKind.WHERE:
+        condition = row_condition = rows_condition(context.spark, arguments.chosen, columns, dataset)
+    elif arguments.chosen.kind is RangeKind.EVENT_TIME:
         condition = slice_condition(arguments.chosen, columns, dataset)
         row_condition = slice_condition(arguments.chosen, columns, dataset, of_query=True)
     keys = _keys(dataset, flows, arguments, mode, [field.name for field in schema.fields])
@@ -106,13 +108,13 @@ def _mode(
     dataset: Dataset, flows: tuple[Flow, ...], arguments: BackfillArguments, *, is_view: bool
 ) -> BackfillMode:
     assert arguments.chosen is not None
-    by_row = arguments.chosen.kind is RangeKind.EVENT_TIME
+    by_row = arguments.chosen.kind.of_rows
     if is_view:
         if arguments.mode not in (None, BackfillMode.REPLACE_WHERE) or not by_row:
             raise BackfillNotPossible(
                 f"{dataset.name!r} is a materialized view: its rows are the result of its query, and none can be added.",
                 where=dataset.location,
-                remedy="Give a range by event time: its rows are recomputed in place (replace-where). Or run an update.",
+                remedy="Give a range by event time, or --where: its rows are recomputed in place (replace-where). Or run an update.",
             )
         return BackfillMode.REPLACE_WHERE
     if any(flow.declared_output.keeps_newest for flow in flows):

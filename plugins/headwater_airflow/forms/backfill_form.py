@@ -40,16 +40,18 @@ class BackfillRequest:
         """The request as arguments of ``headwater backfill``; values are joined to their option, so none can pass for one."""
         argv = [f"--tables={','.join(self.tables)}"]
         if self.chosen is not None:
-            range_values = self.chosen.as_dict()
-            argv += [
-                f"--range={range_values['kind']}",
-                f"--from={_typed(range_values['from'])}",
-                f"--to={_typed(range_values['to'])}",
-            ]
-            argv += [f"--column={range_values['column']}"] if "column" in range_values else []
+            argv += _range_arguments(self.chosen)
         argv += [f"--mode={self.mode}"] if self.mode else []
         argv += [f"--keys={','.join(self.keys)}"] if self.keys else []
         return argv + [f"--{name.replace('_', '-')}" for name in self.switches]
+
+
+def _range_arguments(chosen: BackfillRange) -> list[str]:
+    values = chosen.as_dict()
+    if "where" in values:
+        return [f"--where={values['where']}"]
+    argv = [f"--range={values['kind']}", f"--from={_typed(values['from'])}", f"--to={_typed(values['to'])}"]
+    return [*argv, f"--column={values['column']}"] if "column" in values else argv
 
 
 def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str | None) -> dict[str, Param]:
@@ -72,7 +74,7 @@ def backfill_params(datasets: Sequence[str], tables: Sequence[str], column: str 
         "mode": Param(
             _AUTO,
             title="Mode",
-            description="auto: replace-where for event times, append for the others, merge for targets of AUTO CDC.",
+            description="auto: replace-where for event times and conditions, append for the others, merge for targets of AUTO CDC.",
             type="string",
             enum=[_AUTO, *(str(mode) for mode in BackfillMode)],
         ),
@@ -93,8 +95,8 @@ def _range_fields(column: str | None) -> dict[str, Param]:
         "range": Param(
             str(RangeKind.EVENT_TIME),
             title="Range by",
-            description="event-time: rows of the table, by a column. The others are about what the source gave: versions of a "
-            "Delta table, offsets of Kafka, files by when they were changed.",
+            description="event-time: rows of the table, by a column; where: by a condition. The others are about what the source gave: "
+            "versions of a Delta table, offsets of Kafka, files by when they were changed.",
             type="string",
             enum=[str(kind) for kind in RangeKind],
         ),
@@ -104,6 +106,12 @@ def _range_fields(column: str | None) -> dict[str, Param]:
             description="A timestamp or a date of the table. For ranges by event time only.",
             type=["null", "string"],
             pattern=rf"^{_NAME}$",
+        ),
+        "where": Param(
+            None,
+            title="Condition",
+            description="For ranges by where only: which rows of the table, in SQL, as region = 'EU' AND day >= '2026-01-01'.",
+            **end,
         ),
         "from": Param(
             None,
@@ -176,6 +184,15 @@ def read_backfill(params: Mapping[str, Any], interval: tuple[datetime, datetime]
     column = _text(params, "column") if kind == RangeKind.EVENT_TIME else None
     if column:
         check_name(column, "column", "column")
+    condition = _text(params, "where")
+    if kind == RangeKind.WHERE or condition:
+        return BackfillRequest(
+            tables,
+            read_range(kind, start, end, None, condition),
+            None if mode == _AUTO else mode,
+            keys,
+            switches,
+        )
     if not start and not end:
         if interval is None or kind != RangeKind.EVENT_TIME:
             raise InvalidRange(

@@ -46,6 +46,32 @@ def test_versions_include_both_ends():
     assert read_range("version", "3", "3", None).end == 3
 
 
+def test_a_condition_is_a_range_without_ends():
+    """It says itself which rows are meant; blanks inside its literals make another range."""
+    chosen = read_range("where", None, None, None, " region = 'EU' ")
+    assert (chosen.condition, str(chosen)) == ("region = 'EU'", "rows where region = 'EU'")
+    assert chosen.as_dict() == {"kind": "where", "where": "region = 'EU'"}
+    assert chosen.key == read_range("where", None, None, None, "region = 'EU'").key
+    assert chosen.key != read_range("where", None, None, None, "region = 'E U'").key
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "column", "condition", "words"),
+    [
+        ("where", None, None, None, "needs the condition"),
+        ("where", None, None, " ", "is empty"),
+        ("where", "2026-01-01", None, "a = 1", "without ends"),
+        ("where", None, "at", "a = 1", "without ends"),
+        ("version", None, None, "a = 1", "without ends"),
+    ],
+)
+def test_a_condition_stands_alone(kind, start, column, condition, words):
+    """Ends, a column and another kind of range don't go with it."""
+    with pytest.raises(InvalidRange, match=words) as caught:
+        read_range(kind, start, None, column, condition)
+    assert "--where" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("kind", "start", "end", "column", "words"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.backfills.backfill_range import BackfillMode
+from headwater.backfills.backfill_range import BackfillMode, RangeKind
 from headwater.commands.backfill import known_tables
 from headwater.contract.backfill_arguments import parse_backfill_arguments
 from headwater.errors import UnknownDataset, UsageError
@@ -20,6 +20,15 @@ def test_the_mode_is_the_tables_own_unless_it_is_given():
     assert (given.mode, given.keys, given.tables) == (BackfillMode.MERGE, ("x", "y"), ("a", "b"))
 
 
+def test_a_condition_names_the_rows():
+    """`--where` needs no kind of range beside it, and may replace rows or merge them."""
+    given = parse_backfill_arguments(["p", "--tables", "a", "--where", "x > 1", "--mode", "replace-where"])
+    assert given.chosen is not None
+    assert (given.chosen.kind, given.chosen.condition) == (RangeKind.WHERE, "x > 1")
+    merged = ["p", "--tables", "a", "--range", "where", "--where", "x > 1", "--mode", "merge", "--keys", "x"]
+    assert parse_backfill_arguments(merged).keys == ("x",)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -28,6 +37,8 @@ def test_the_mode_is_the_tables_own_unless_it_is_given():
         (["--tables", "a", "--range", "version", "--from", "1", "--to", "2", "--mode", "replace-where"], "range of the table's rows"),
         (["--tables", "a", *BY_TIME, "--keys", "x"], "--mode merge"),
         (["--tables", "a", *BY_TIME, "--then-stream"], "--then-stream"),
+        (["--tables", "a", "--where", "x > 1", "--then-stream"], "--then-stream"),
+        (["--tables", "a", "--where", "x > 1", *BY_TIME], "without ends"),
         (["--tables", "a", "--mode", "merge", "--then-stream"], "--then-stream"),
         (["--tables", "a", *BY_TIME, "--mode", "upsert"], "--mode"),
     ],
