@@ -81,6 +81,10 @@ def play(steps: dict, given: argparse.Namespace) -> int:
             log.flow(flow, FlowStatus.FAILED, error=FlowInterrupted("Broker away."), will_retry=not last)
         elif what == "terminal":
             log.flow(flow, FlowStatus.FAILED, error=FlowFailed("Bad cast."), will_retry=False)
+        elif what == "cut off":
+            rows = {"num_input_rows": 3, "num_output_rows": 3}
+            log.flow(flow, FlowStatus.RUNNING, metrics=rows)
+            log.flow(flow, FlowStatus.FAILED, error=FlowFailed("Bad cast."), will_retry=False)
         elif what == "skipped":
             log.flow(flow, FlowStatus.SKIPPED)
         else:

@@ -184,7 +184,7 @@ def test_an_event_goes_out_though_its_rules_cant_be_read(log, update, monkeypatc
         raise StoreUnreachable("The store does not answer.")
 
     log.completed("silver", rows=3, version=2)
-    monkeypatch.setattr("headwater_airflow.operators.dataset_update.update_quality", away)
+    monkeypatch.setattr("headwater_airflow.operators.announcement.update_quality", away)
     task, given = operator(), context()
     task.execute(given)
     (asset,) = task.outlets
@@ -264,10 +264,10 @@ def test_waiting_reads_the_log_only_when_it_grows(log, update, monkeypatch):
     """Polls list a folder; the table is read once a version, for all tables of an update together."""
     log.flow("silver", FlowStatus.RUNNING)
     update_watch._seen.clear()
-    read = update_watch.flow_results
+    read = update_watch.events
     reads = []
     monkeypatch.setattr(
-        update_watch, "flow_results", lambda *a, **k: reads.append(time.monotonic()) or read(*a, **k)
+        update_watch, "events", lambda *a, **k: reads.append(time.monotonic()) or read(*a, **k)
     )
     for dataset in ("bronze", "silver", "gold"):
         with pytest.raises(TimeoutError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -333,22 +332,6 @@ def test_a_table_that_changed_in_a_failed_update_wakes_with_the_next(run, driver
     }
 
 
-@pytest.mark.parametrize("over", ["success", "deferred"])
-def test_update_cleared_alone_wakes_who_waits_for_its_tables(run, driver, monkeypatch, over):
-    """The tasks of its tables are over, and say nothing more; those that were cleared along with it announce theirs themselves."""
-    driver.will(FINE)
-    run()
-    driver.will({"flows": {"bronze": 2, "silver": 0, "gold": 0}, "update": "again"})
-    task = PipelineDag("medallion").get_task("update")
-    states = {RUN: dict.fromkeys(("bronze", "silver", "gold"), over)}
-    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: states)
-    events = defaultdict(lambda: SimpleNamespace(extra={}))
-    instance = SimpleNamespace(dag_id="medallion", run_id=RUN, try_number=2, max_tries=3)
-    task.execute({"ti": instance, "params": {}, "outlet_events": events})
-    woken = {asset.name: events[asset].extra["rows"] for asset in task.outlets}
-    assert woken == ({"medallion.bronze": 2} if over == "success" else {})
-
-
 def test_a_try_that_airflow_does_not_count_is_the_first(run, driver):
     """Under `airflow tasks test` the number of the try is 0, which the driver would refuse."""
     driver.will(FINE)
@@ -384,7 +367,7 @@ def test_an_event_that_airflow_did_not_get_is_made_by_the_next_attempt(run, driv
         return [events[asset].extra["rows"] for asset in task.outlets]
 
     with monkeypatch.context() as away:
-        away.setattr("headwater_airflow.operators.run_update.update_quality", lambda *_: 1 / 0)
+        away.setattr("headwater_airflow.operators.announcement.update_quality", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             attempt(1, begun)
     manifest = read_manifest(roots / "pipelines" / "medallion" / "manifest.json")

@@ -71,6 +71,9 @@ class DatasetProgress:
             self._old_failures = frozenset(
                 result.update_id for result in results if result.state == FlowStatus.FAILED
             )
+        if outcome is UpdateOutcome.FAILED and seen <= self._old_updates:
+            # Cleared, the update failed before it began anew: what it did before is none of this start.
+            results = ()
         verdict = decide(
             self.dataset, results, outcome, old_updates=self._old_updates, old_failures=self._old_failures
         )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from headwater.event_log.event import event_table
 from headwater.event_log.flow_result import FlowResult
-from headwater.event_log.reader import flow_results
+from headwater.event_log.reader import events
 from headwater.storage.place import Place
+from headwater_airflow.following.starts import results_of_newest
 
 _KEPT_REQUESTS = 32
+_KINDS = ("create_update", "update_progress", "flow_progress", "planning_information")
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def log_version(state_folder: Place) -> int:
 
 
 def request_results(state_folder: Place, request: str) -> tuple[FlowResult, ...]:
-    """What each flow did under a request, over all its attempts.
+    """What each flow did under a request, over all attempts since its run was started or cleared last.
 
     The table is read once per version and process: a triggerer follows every dataset of an update at once.
     """
@@ -44,10 +46,14 @@ def request_results(state_folder: Place, request: str) -> tuple[FlowResult, ...]
         version = log_version(state_folder)
         known = _seen.get(key)
         if known is None or known.version != version:
-            results = tuple(flow_results(state_folder, request_id=request)) if version >= 0 else ()
+            results = _read(state_folder, request) if version >= 0 else ()
             known = _Seen(version, results)
             _seen.pop(key, None)
             _seen[key] = known
             while len(_seen) > _KEPT_REQUESTS:
                 del _seen[next(iter(_seen))]
         return known.results
+
+
+def _read(state_folder: Place, request: str) -> tuple[FlowResult, ...]:
+    return tuple(results_of_newest(events(state_folder, request_id=request, event_type=_KINDS)))

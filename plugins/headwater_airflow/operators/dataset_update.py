@@ -16,12 +16,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from airflow.triggers.base import StartTriggerArgs
 
 from headwater.errors import HeadwaterError
-from headwater.graph.pipeline_project import PipelineProject
-from headwater_airflow.assets import announce, update_quality
+from headwater_airflow.assets import announce
 from headwater_airflow.following.dataset_progress import DatasetProgress
 from headwater_airflow.following.dataset_verdict import Ending, UpdateOutcome, Verdict
 from headwater_airflow.following.request import request_id
 from headwater_airflow.openlineage import task_lineage
+from headwater_airflow.operators.announcement import event_details
 from headwater_airflow.roots import pipeline_project
 from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, update_outcome
 
@@ -113,14 +113,6 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
             raise AirflowSkipException(verdict.message)
         self.log.info(verdict.message)
         project = pipeline_project(self.pipeline)
-        more = {"rules": self._rules(project, verdict), "spec_hash": project.source_hash()}
+        more = event_details(self, project, self.dataset, verdict.update_id)
         announce(self, context, (verdict, more))
         return {**verdict.asset_extra(), **more}
-
-    def _rules(self, project: PipelineProject, verdict: Verdict) -> dict[str, dict[str, int]]:
-        """What the expectations found; the event that wakes others goes out without where the log can't be read now."""
-        try:
-            return update_quality(project, self.dataset, verdict.update_id)
-        except HeadwaterError as error:
-            self.log.warning("The event does not say what the expectations found: %s", error)
-            return {}

@@ -25,7 +25,6 @@ from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import refuse_unknown
 from headwater.leases.stop_request import request_stop, withdraw_stop
-from headwater_airflow.assets import announce, silence, update_quality
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.elsewhere import (
     Cluster,
@@ -47,14 +46,13 @@ from headwater_airflow.driver.secret_parameters import DriverParameters, driver_
 from headwater_airflow.driver.target import CLIENT, Target, target_of
 from headwater_airflow.driver.verdict import Failure, judge
 from headwater_airflow.following.dataset_progress import results_before_newest
-from headwater_airflow.following.dataset_verdict import UpdateOutcome, WatchedDataset, decide
 from headwater_airflow.following.request import request_id
-from headwater_airflow.following.unannounced import with_unannounced
 from headwater_airflow.following.update_record import failed_flows, newest_update, record_silent_end
 from headwater_airflow.following.update_watch import request_results
 from headwater_airflow.forms.parameter_form import read_parameters, refuse_unknown_conf
 from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
+from headwater_airflow.operators.announcement import announce_tables
 from headwater_airflow.operators.unfollowed import announce_unfollowed, unfollowed_tables
 from headwater_airflow.roots import home_folder, pipeline_project
 
@@ -106,6 +104,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         request = request_id(instance.dag_id, instance.run_id, ",".join(self.tables))
         attempts = (instance.max_tries or 0) + 1
         begun = getattr(context.get("dag_run"), "start_date", None)
+        alone = unfollowed_tables(self, instance)
         try:
             parameters = self._parameters(context)
             project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
@@ -116,7 +115,9 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
                 )
-                if self.outlets:
+                if alone:
+                    announce_unfollowed(self, context, project, request, alone)
+                elif self.outlets:
                     # An attempt before may have written, and was ended before Airflow had its event.
                     before = results_before_newest(project, request, begun)
                     self._announce(context, project, request, before)
@@ -126,11 +127,17 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
             first = self._first_attempt(project, request, tries)
             attempt = tries - first + 1
             self._prepare(
-                project, selection, request, attempt, attempts - first + 1, begun, parameters.variables
+                project,
+                selection,
+                request,
+                attempt,
+                attempts - first + 1,
+                begun,
+                parameters.variables,
+                announced_together=alone.all or (bool(self.announces) and not self.tables),
             )
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
-        alone = unfollowed_tables(self, instance)
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
         if alone:
             announce_unfollowed(self, context, project, request, alone)
@@ -181,19 +188,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
     def _announce(
         self, context: Any, project: PipelineProject, request: str, results: Sequence[FlowResult]
     ) -> None:
-        manifest = read_manifest(project.folder / FILE_NAME)
-        if manifest is None:
-            silence(self)
-            return
-        spec_hash, said = project.source_hash(), []
-        for name in self.announces:
-            dataset = WatchedDataset.of(manifest, name)
-            verdict = decide(dataset, results, UpdateOutcome.SUCCEEDED)
-            assert verdict is not None, "an update that is over has an end for every table"
-            verdict = with_unannounced(verdict, dataset, project.state_folder, request)
-            rules = update_quality(project, name, verdict.update_id)
-            said.append((verdict, {"rules": rules, "spec_hash": spec_hash}))
-        announce(self, context, *said)
+        tables = zip(self.announces, self.outlets, strict=False)
+        announce_tables(self, context, project, request, tables, results)
 
     def _prepare(
         self,
@@ -204,6 +200,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         attempts: int,
         begun: datetime | None,
         secrets: Mapping[str, str],
+        *,
+        announced_together: bool,
     ) -> None:
         target = self._target()
         self.application = submission.application()
@@ -214,7 +212,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 attempt,
                 attempts,
                 begun,
-                announced_together=bool(self.announces) and not self.tables,
+                announced_together=announced_together,
             ),
             *selection.arguments(),
         ]

@@ -45,6 +45,15 @@ def test_an_older_log_is_judged_by_its_times(seconds: int, old: bool):
     assert is_of_another_start(update, BEGUN) is old
 
 
+def test_a_cleared_run_whose_update_does_not_begin_has_no_green_table(pipeline: Pipeline):
+    """Its connection is gone, say: the table does not take the former success of the run for its own, and announces nothing."""
+    _completed(pipeline, "u1", BEGUN - timedelta(hours=1))
+    watched = WatchedDataset("bronze", ("bronze",), False, frozenset())
+    verdict = DatasetProgress(pipeline.project, watched, "r1", BEGUN).look(UpdateOutcome.FAILED)
+    assert verdict is not None
+    assert verdict.ending is Ending.FAILED
+
+
 def test_a_former_driver_that_writes_late_is_not_believed(pipeline: Pipeline):
     """Its records appear while the task is watching already; those of the run's own update are taken."""
     watched = WatchedDataset("bronze", ("bronze",), False, frozenset())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from tests.unit.headwater.metrics.conftest import Pipeline, pipeline
 
@@ -15,6 +17,8 @@ __all__ = ["pipeline"]
 BRONZE = WatchedDataset("bronze", ("bronze",), False, frozenset())
 WROTE = {"num_input_rows": 3, "num_output_rows": 3}
 NOTHING = {"num_input_rows": 0, "num_output_rows": 0}
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+CLEARED = BEGUN + timedelta(hours=1)
 
 
 def _update(
@@ -24,11 +28,13 @@ def _update(
     end: UpdateState | None = UpdateState.COMPLETED,
     together: bool = False,
     request: str | None = None,
+    requested_at: datetime | None = BEGUN,
 ) -> None:
-    """An update of the request of its own name, with the records of the flow `bronze`."""
+    """An update of the request of its own name, with the records of the flow `bronze`; of a DAG run, unless nobody `requested` it."""
     folder = pipeline.project.state_folder
     with EventLogWriter(folder, "orders", "orders", name, request or f"of {name}") as log:
-        log.emit("create_update", "begun", details=create_update(announced_together=together))
+        created = create_update(announced_together=together, requested_at=requested_at)
+        log.emit("create_update", "begun", details=created)
         for status, metrics in flows:
             error = FlowInterrupted("Killed.") if status is FlowStatus.FAILED else None
             version = 7 if status is FlowStatus.COMPLETED else None
@@ -86,8 +92,46 @@ def test_a_cleared_run_does_not_hide_what_came_between_its_starts(pipeline: Pipe
     """The updates of a run that is cleared stand before and behind those of others."""
     _update(pipeline, "u1", (FlowStatus.COMPLETED, NOTHING), request="of u3")
     _update(pipeline, "u2", (FlowStatus.RUNNING, WROTE), (FlowStatus.FAILED, None), end=UpdateState.FAILED)
-    _update(pipeline, "u3", (FlowStatus.COMPLETED, NOTHING))
+    _update(pipeline, "u3", (FlowStatus.COMPLETED, NOTHING), requested_at=CLEARED)
     assert _ending(pipeline, "u3") == (Ending.UPDATED, 3, "u2")
+
+
+def test_what_a_run_announced_before_it_was_cleared_is_not_announced_again(pipeline: Pipeline):
+    """The cleared run finds nothing new: its rows are those of its present start, not of the one that ended well."""
+    _update(pipeline, "u1", (FlowStatus.RUNNING, WROTE), (FlowStatus.COMPLETED, None), request="of u2")
+    assert _ending(pipeline, "u2") == (Ending.UPDATED, 3, "u1")
+    _update(pipeline, "u2", (FlowStatus.COMPLETED, NOTHING), requested_at=CLEARED)
+    assert _ending(pipeline, "u2")[0] is Ending.UNCHANGED
+
+
+def test_what_a_run_wrote_and_did_not_announce_before_it_was_cleared_is(pipeline: Pipeline):
+    """It failed, and finds nothing new after it was cleared: whoever waits is woken for what the failed start wrote."""
+    wrote = (FlowStatus.RUNNING, WROTE)
+    _update(pipeline, "u1", wrote, (FlowStatus.FAILED, None), end=UpdateState.FAILED, request="of u2")
+    _update(pipeline, "u2", (FlowStatus.COMPLETED, NOTHING), requested_at=CLEARED)
+    assert _ending(pipeline, "u2") == (Ending.UPDATED, 3, "u1")
+
+
+def test_a_table_that_a_cleared_run_leaves_out_as_done_keeps_its_end(pipeline: Pipeline):
+    """A run that failed goes on where it stood: the table was done before, and its task, cleared along, is green."""
+    _update(pipeline, "u1", (FlowStatus.COMPLETED, WROTE), end=UpdateState.FAILED, request="of u2")
+    _update(pipeline, "u2", (FlowStatus.EXCLUDED, None), requested_at=CLEARED)
+    assert _ending(pipeline, "u2") == (Ending.UPDATED, 3, "u1")
+
+
+@pytest.mark.parametrize("failed", [True, False], ids=["after one that failed", "by itself"])
+def test_rows_that_came_by_the_command_line_are_announced_by_the_next_run(pipeline: Pipeline, failed: bool):
+    """No DAG run asked for that update, so nobody was woken, neither for its rows nor for those before."""
+    if failed:
+        _update(
+            pipeline, "u0", (FlowStatus.RUNNING, WROTE), (FlowStatus.FAILED, None), end=UpdateState.FAILED
+        )
+    _update(pipeline, "u1", (FlowStatus.RUNNING, WROTE), (FlowStatus.COMPLETED, None), requested_at=None)
+    _update(pipeline, "u2", (FlowStatus.COMPLETED, NOTHING), requested_at=None)
+    _update(pipeline, "u3", (FlowStatus.COMPLETED, NOTHING))
+    assert _ending(pipeline, "u3") == (Ending.UPDATED, 6 if failed else 3, "u1")
+    _update(pipeline, "u4", (FlowStatus.COMPLETED, NOTHING))
+    assert _ending(pipeline, "u4")[0] is Ending.UNCHANGED
 
 
 def test_without_a_bad_end_nothing_more_is_read(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch):
