@@ -194,3 +194,13 @@ def test_an_event_that_was_not_stored_is_emitted_again(roots, monkeypatch):
     with pytest.raises(RuntimeError):
         asyncio.run(first(AdvanceOutcome(acked=0, failed=1)))
     assert asyncio.run(first(STORED))["pipeline"] == "p"
+
+
+def test_a_stream_knows_the_trigger_that_it_is_opened_for(roots):
+    """Airflow makes a stream of the trigger's arguments: its id, which a paused DAG's next watcher does not share, is known all the same."""
+    write_files_pipeline(roots, "p")
+    for number in (7, 8):
+        trigger = DataArrivalTrigger("p")
+        trigger.trigger_id = number
+        trigger.shared_stream_key()
+        assert stream_of(trigger).trigger.open_watch().watcher == number

@@ -57,6 +57,7 @@ class _Announced:
     after_update: str | None
     at: float
     times: int
+    watcher: int | None = None
 
 
 @dataclass
@@ -72,6 +73,7 @@ class ArrivalWatch:
         rule: when data is worth a run.
         now: seconds since 1970.
         look_at: finds what is unread.
+        watcher: which watcher of Airflow's it is; a DAG that was paused has another one afterwards. None where that is not known.
 
     """
 
@@ -80,6 +82,7 @@ class ArrivalWatch:
     rule: ArrivalRule
     now: Callable[[], float] = time.time
     look_at: Callable[[PipelineProject, Manifest], Unread] = unread
+    watcher: int | None = None
     _seen: Mapping[str, str] = field(default_factory=dict)
     _changed: float = 0.0
     _first: float = 0.0
@@ -110,7 +113,9 @@ class ArrivalWatch:
     def acknowledge(self, arrival: Arrival) -> None:
         """Remember, durably, that this was delivered."""
         project, _ = self.read()
-        record = _Announced(arrival.unread.marks, arrival.after_update, arrival.at, arrival.times)
+        record = _Announced(
+            arrival.unread.marks, arrival.after_update, arrival.at, arrival.times, self.watcher
+        )
         write_atomically(self.memory(project), json.dumps(asdict(record)) + "\n")
 
     def memory(self, project: PipelineProject) -> Place:
@@ -139,6 +144,8 @@ class ArrivalWatch:
             news = any(before.marks.get(key) != mark for key, mark in here.marks.items())
             return arrival if news else None
         # The update is still to come, and will read what has come meanwhile, too. It may have been lost: a DAG is paused.
+        if None not in (self.watcher, before.watcher) and self.watcher != before.watcher:
+            return arrival
         wait = min(AGAIN_SECONDS * 2 ** (before.times - 1), _LONGEST_AGAIN)
         if self.now() - before.at < wait:
             return None
@@ -163,6 +170,7 @@ def _announced(file: Place) -> _Announced | None:
             record["after_update"],
             float(record["at"]),
             max(1, min(int(record["times"]), 20)),
+            record.get("watcher"),
         )
     except FileNotFoundError:
         return None

@@ -53,4 +53,6 @@ class DataArrivalTrigger(WatchTrigger):
         rule = ArrivalRule.checked(
             self.quiet_seconds, self.files, self.records, self.versions, self.wait_seconds
         )
-        return ArrivalWatch(self.pipeline, ObservedPipeline(self.pipeline).read, rule)
+        read = ObservedPipeline(self.pipeline).read
+        # A trigger keeps its id over restarts of the triggerer. A DAG that was paused and is not any more has another.
+        return ArrivalWatch(self.pipeline, read, rule, watcher=self.trigger_id)

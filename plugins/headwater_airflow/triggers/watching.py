@@ -20,6 +20,8 @@ from headwater.event_log.redaction import quoted
 from headwater_airflow.triggers.threads import in_thread
 
 _LONGEST_PAUSE = 300.0
+# By the key of a stream, the id of the trigger that it is opened for: Airflow makes the stream from the trigger's arguments alone.
+_trigger_ids: dict[Hashable, int] = {}
 
 
 class News(Protocol):
@@ -71,12 +73,17 @@ class WatchTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow's types a
     def shared_stream_key(self) -> Hashable:
         """One stream for each watch: nothing is shared but the acknowledgements."""
         path, arguments = self.serialize()
-        return path, repr(sorted(arguments.items()))
+        key = path, repr(sorted(arguments.items()))
+        if self.trigger_id is not None:
+            _trigger_ids[key] = self.trigger_id
+        return key
 
     @classmethod
     def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> WatchStream:
         """The stream that Airflow acknowledges."""
-        return WatchStream(cls(**kwargs))
+        trigger = cls(**kwargs)
+        trigger.trigger_id = _trigger_ids.get(trigger.shared_stream_key())
+        return WatchStream(trigger)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
         """Every news of the stream is an event."""

@@ -44,7 +44,7 @@ class World:
         log.flush()
         return log
 
-    def watch(self, **rule):
+    def watch(self, watcher=None, **rule):
         """A watch as a triggerer has it after its start."""
         return ArrivalWatch(
             "orders",
@@ -52,6 +52,7 @@ class World:
             ArrivalRule.checked(**rule),
             lambda: self.now,
             lambda project, manifest: self.here,
+            watcher,
         )
 
     def announced(self, watch):
@@ -132,6 +133,16 @@ def test_a_lost_request_is_repeated_more_and_more_rarely(world):
             world.now += 60
         gaps.append(round((world.now - begun) / AGAIN_SECONDS, 1))
     assert gaps == [1, 2, 4]
+
+
+def test_what_a_paused_dag_did_not_hear_is_announced_to_its_next_watcher(world):
+    """Airflow gives a DAG that was paused another watcher: it asks at once for an update that has not begun, and once."""
+    world.arrive("1")
+    assert world.announced(world.watch(7))
+    assert not world.announced(world.watch(7)), "the triggerer was started again"
+    assert [world.announced(world.watch(8)), world.announced(world.watch(8))] == [True, False]
+    world.update(takes=False)
+    assert not world.announced(world.watch(9)), "an update has had its chance"
 
 
 def test_quiet_and_least_and_longest(world):
