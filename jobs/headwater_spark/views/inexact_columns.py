@@ -52,18 +52,15 @@ def names_group(output: Expr, keys: Sequence[Expr], inexact: frozenset[int]) -> 
 
 def partition_keys(window: Node) -> frozenset[int]:
     """The columns that all rows of a partition have in common: those that they are put together by, and what is made as these are."""
-    keys = frozenset(
-        one.id
-        for one in window.exprs("partitionSpec")
-        if one.kind == "AttributeReference" and one.id is not None
-    )
+    named = [one for one in window.exprs("partitionSpec") if one.kind == "AttributeReference"]
+    keys = frozenset(one.id for one in named if one.id is not None)
     below = window.children[0]
     while below.kind == "Window":
         below = below.children[0]
-    # Spark has what stands in PARTITION BY beside the same in the SELECT list.
+    # Spark has what stands in PARTITION BY beside the same in the SELECT list: there it may have another name.
     outputs = below.exprs("projectList" if below.kind == "Project" else "aggregateExpressions")
     made = [one for one in outputs if one.kind == "Alias" and one.id is not None]
-    alike = [one.children[0] for one in made if one.id in keys]
+    alike = [*named, *(one.children[0] for one in made if one.id in keys)]
     return keys | {
         one.id for one in made if one.id is not None and any(same(one.children[0], other) for other in alike)
     }
