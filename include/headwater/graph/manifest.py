@@ -52,15 +52,16 @@ class ExpectationEntry(_Entry):
 
 
 class SourceTechniques(_Entry):
-    """How a view follows one read of a table: where it only got new rows, and where rows of it changed or went.
+    """How a view follows one of its tables: where it only got new rows, and where rows of it changed or went.
 
-    ``found_by``: the view's columns by which the changed part is found.
+    ``found_by``: the view's columns by which the changed part is found; ``reads``: how often its query reads the table.
     """
 
     source: str
     rows_added: str
     rows_changed: str
     found_by: tuple[str, ...] = ()
+    reads: int = 1
 
 
 class IncrementalEntry(_Entry):

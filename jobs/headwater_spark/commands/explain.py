@@ -12,15 +12,22 @@ from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.incremental.costs import full_runs, limits_from
+from headwater.incremental.costs import Limits, full_runs
 from headwater.incremental.issue_remedies import remedy
 from headwater.incremental.next_refresh import NextRefresh
 from headwater.incremental.source_changes import ChangeKind
-from headwater.incremental.techniques import RefreshPolicy, Technique
+from headwater.incremental.techniques import Issue, RefreshPolicy, Technique
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.commands.view_outlook import outlook
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
-from headwater_spark.resolution.incremental_views import incremental_entry, read_columns
+from headwater_spark.resolution.incremental_views import (
+    followed_tables,
+    incremental_entry,
+    read_columns,
+    technique_for,
+    view_limits,
+)
+from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
 from headwater_spark.session import start_session
 from headwater_spark.views.plan_shape import FILE_METADATA
 
@@ -45,20 +52,23 @@ def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
 def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     """What can be done for a view, source by source, and what its last refresh did."""
     dataset = _view(pipeline, name)
-    known = incremental_entry(pipeline, dataset)
+    seen = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name])
+    known = incremental_entry(pipeline, dataset, seen)
     sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
     refresh = dict(state.refresh) if state is not None else {}
     # Without the values given for that run.
     last_definition = state.definition_hash if state is not None else None
     flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
-    settings = {**pipeline.project.configuration, **(flow.spark_conf if flow is not None else {})}
-    columns = read_columns(pipeline, dataset)
-    following = outlook(pipeline, dataset.name, sources, refresh, settings, columns)
+    limits = view_limits(pipeline, dataset)
+    following = outlook(
+        pipeline, dataset.name, sources, refresh, limits, read_columns(pipeline, seen.plan),
+        lambda changes: _followed_by(pipeline, dataset, seen, limits, changes),
+    )  # fmt: skip
     expected = NextRefresh(
         RefreshPolicy(known.policy),
         eligible=known.eligible,
-        enabled=limits_from(settings).enabled,
+        enabled=limits.enabled,
         replaced_part=flow is not None and flow.replace_where is not None,
         looked_at=pipeline.manifest.flow(dataset.name).time_dependent,
         edited=not (last_definition or "").startswith(pipeline.manifest.source_hash),
@@ -74,6 +84,19 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         "last_refresh": refresh or None,
         "next_refresh": following | {"expected": _foreseen(expected, following, own, by_place=by_place).text},
     }
+
+
+def _followed_by(
+    pipeline: ResolvedPipeline,
+    dataset: Dataset,
+    seen: Eligibility,
+    limits: Limits,
+    changes: Mapping[str, ChangeKind],
+) -> Technique | Issue | None:
+    if seen.plan is None:
+        return None
+    tables, schema = followed_tables(pipeline, seen), pipeline.evaluation.frames[dataset.name].schema
+    return technique_for(dataset, seen.plan.root, tables, schema, changes, limits)
 
 
 def _foreseen(
@@ -121,7 +144,7 @@ def _show(explained: Mapping[str, Any]) -> None:
     print(f"== Next Refresh ==\n{following['expected']}\n")
     if explained["sources"]:
         rows = [
-            [one["source"], one["rows_added"], one["rows_changed"], ", ".join(one["found_by"])]
+            [_read(one), one["rows_added"], one["rows_changed"], ", ".join(one["found_by"])]
             for one in explained["sources"]
         ]
         columns = [
@@ -142,6 +165,11 @@ def _show(explained: Mapping[str, Any]) -> None:
     for technique in Technique:
         if technique in shown or technique in following["expected"]:
             print(f"  {technique}: {technique.meaning}.")
+
+
+def _read(source: Mapping[str, Any]) -> str:
+    times = source["reads"]
+    return str(source["source"]) + (f" (read {times} times)" if times > 1 else "")
 
 
 def _show_eligibility(explained: Mapping[str, Any]) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from headwater.checkpoints.flow_identity import flow_identity
 from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.incremental.costs import (
+    Limits,
     Reach,
     SourceSize,
     expected_part,
     full_runs,
     known_reach,
-    limits_from,
     predicted_full,
     predicted_incremental,
     rejected,
@@ -33,14 +33,18 @@ from headwater_spark.resolution.incremental_views import RECOMPUTED
 
 NO_TABLE = SourceNeeds(is_table=False, in_query=True, grown=False, changed=False)
 
+# Says how what happened to some sources, by their names, would be followed.
+FollowedBy: TypeAlias = Callable[[Mapping[str, ChangeKind]], Technique | Issue | None]
+
 
 def outlook(
     pipeline: ResolvedPipeline,
     view: str,
     sources: Sequence[Mapping[str, Any]],
     refresh: Mapping[str, Any],
-    settings: Mapping[str, str],
+    limits: Limits,
     columns: Mapping[str, frozenset[str] | None],
+    technique: FollowedBy,
 ) -> dict[str, Any]:
     """Bytes of each source and what changed of it, and the predicted seconds of both ways; nothing is read but logs.
 
@@ -48,8 +52,9 @@ def outlook(
         view: the view's name, and its flow's.
         sources: what each source allows, as ``explain`` shows it.
         refresh: what the flow's state says of refreshes.
-        settings: that the pipeline and the view set.
+        limits: that the pipeline and the view set.
         columns: of each source, those that matter; None where a subquery reads it.
+        technique: says how changes of some sources would be followed.
     """
     project, entry = pipeline.project, pipeline.manifest.flow(view)
     table = pipeline.manifest.table_path(project.warehouse, view)
@@ -65,11 +70,15 @@ def outlook(
         name = _name(source, folder)
         known[name] = change_since(source, folder, record, columns.get(name, frozenset()))
         shown[name] = {"bytes": _bytes(folder), "needs": _needs(name, folder, sources), **_facts(known[name])}
-    changes = {name: one for name, one in known.items() if isinstance(one, SourceChange)}
+    changes = {
+        name: one
+        for name, one in known.items()
+        if isinstance(one, SourceChange) and one.kind is not ChangeKind.UNCHANGED
+    }
+    moved = {name: one.kind for name, one in changes.items()}
     sizes = [
         SourceSize(name, shown[name]["bytes"] or one.changed_bytes, one.changed_bytes)
         for name, one in changes.items()
-        if one.kind is not ChangeKind.UNCHANGED
     ]
     total = sum(facts["bytes"] or 0 for facts in shown.values())
     full_seconds = predicted_full(full_runs(refresh), total)
@@ -84,9 +93,7 @@ def outlook(
     if issues:
         reason = f"{issues[0].reason} [{issues[0].name}]"
         return body | {"not_incremental": reason, "begins": issues[0].kind in BEGINNINGS}
-    return body | _followed(
-        _techniques(sources, changes), sizes, full_seconds, total, refresh, candidates, settings
-    )
+    return body | followed(technique(moved), sizes, full_seconds, total, refresh, candidates, limits)
 
 
 def _facts(change: SourceChange | Issue | None) -> dict[str, Any]:
@@ -96,21 +103,20 @@ def _facts(change: SourceChange | Issue | None) -> dict[str, Any]:
     return {} if change is None else {"since_last_refresh": change.reason}
 
 
-def _followed(
-    techniques: Collection[str], sizes: Sequence[SourceSize], full: float, total: int, refresh: Mapping[str, Any],
-    candidates: list[dict[str, Any]], settings: Mapping[str, str],
+def followed(
+    technique: Technique | Issue | None, sizes: Sequence[SourceSize], full: float, total: int, refresh: Mapping[str, Any],
+    candidates: list[dict[str, Any]], limits: Limits,
 ) -> dict[str, Any]:  # fmt: skip
     """What would become of the changes, with one more candidate where they can be followed."""
-    if RECOMPUTED in techniques:
-        moved = ", ".join(sorted(one.name for one in sizes))
-        return {"not_incremental": f"what changed in {moved} can't be followed to rows of the view"}
-    if not sizes or not techniques:
+    if technique is None or not sizes:
         return {}
-    technique = Technique(sorted(techniques)[-1])
+    if isinstance(technique, Issue):
+        changed = ", ".join(sorted(one.name for one in sizes))
+        return {"not_incremental": f"{changed} changed, and {technique.reason} [{technique.name}]"}
     way = _by_what_changed(technique, sizes, full, total, known_reach(refresh, technique))
     candidates.append(way)
     known = {"technique": str(technique), "incremental_seconds": way["seconds"]}
-    against = rejected(limits_from(settings), sizes, full, way["seconds"])
+    against = rejected(limits, sizes, full, way["seconds"])
     return known if against is None else known | {"rejected": f"{against.reason} [{against.name}]"}
 
 
@@ -185,11 +191,3 @@ def change_since(
     if columns is None:
         columns = frozenset(field.name for field in delta_table(folder).schema().fields)
     return changes_between(folder, before.version, head.version, columns, name)
-
-
-def _techniques(sources: Sequence[Mapping[str, Any]], changes: Mapping[str, SourceChange]) -> set[str]:
-    """How each changed source would be followed; several at once are followed as changed rows are."""
-    moved = {name: change for name, change in changes.items() if change.kind is not ChangeKind.UNCHANGED}
-    reads = [one for one in sources if one["source"] in moved]
-    alone = len(reads) == 1 and moved[str(reads[0]["source"])].kind is ChangeKind.APPENDED
-    return {str(one["rows_added" if alone else "rows_changed"]) for one in reads}

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.graph.manifest import DatasetEntry, IncrementalEntry, Manifest, SourceTechniques
+from headwater.incremental.costs import Limits, limits_from
+from headwater.incremental.source_changes import ChangeKind
+from headwater.incremental.techniques import Issue, Technique
 from headwater_spark.plans.plan_walk import descends_from, items, simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
-from headwater_spark.resolution.view_eligibility import view_eligibility
+from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
+from headwater_spark.views.affected_part import by_affected_part
 from headwater_spark.views.eligibility import LeafTechniques
+from headwater_spark.views.key_columns import KeyColumns
+from headwater_spark.views.plan_description import Node
+from headwater_spark.views.plan_surgery import ViewPlan
 from headwater_spark.views.used_columns import used_columns
 
 # What stands in place of a technique where there is none.
@@ -35,25 +45,88 @@ def with_incremental_views(pipeline: ResolvedPipeline) -> Manifest:
     return manifest.model_copy(update={"datasets": tuple(map(entry, manifest.datasets))})
 
 
-def incremental_entry(pipeline: ResolvedPipeline, dataset: Dataset) -> IncrementalEntry:
-    """What one view allows."""
+def incremental_entry(
+    pipeline: ResolvedPipeline, dataset: Dataset, known: Eligibility | None = None
+) -> IncrementalEntry:
+    """What one view allows. ``known``: what was seen of its query before."""
     frame = pipeline.evaluation.frames[dataset.name]
-    known = view_eligibility(dataset, frame)
+    known = known or view_eligibility(dataset, frame)
+    limits = view_limits(pipeline, dataset)
     return IncrementalEntry(
         policy=str(dataset.refresh_policy),
         eligible=not known.issues,
         issues=tuple(issue.as_dict() for issue in known.issues),
         sources=tuple(
-            _techniques(pipeline, known.plan.leaf(one.leaf), one, frame.columns)
-            for one in known.leaves
+            table_techniques(known.plan.root, table, frame.schema, limits)
+            for table in followed_tables(pipeline, known)
             if known.plan is not None
         ),
     )
 
 
-def read_columns(pipeline: ResolvedPipeline, dataset: Dataset) -> dict[str, frozenset[str] | None]:
+def view_limits(pipeline: ResolvedPipeline, dataset: Dataset) -> Limits:
+    """The limits that the pipeline and a view set."""
+    flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
+    return limits_from({**pipeline.project.configuration, **(flow.spark_conf if flow is not None else {})})
+
+
+@dataclass(frozen=True)
+class FollowedTable:
+    """A table that a query reads, by its name, with each read of it: what changes of it changes for all of them."""
+
+    name: str
+    reads: tuple[LeafTechniques, ...]
+    is_table: bool = True
+
+
+def followed_tables(pipeline: ResolvedPipeline, known: Eligibility) -> list[FollowedTable]:
+    """The tables of a query, in the order of their first reads."""
+    if known.plan is None:
+        return []
+    reads: dict[tuple[str, bool], list[LeafTechniques]] = {}
+    for one in known.leaves:
+        relation = known.plan.leaf(one.leaf)
+        is_table = _is_table(relation)  # it may be a change feed that is read as a table
+        name = _source(pipeline, relation) if is_table else simple_name(relation.relation())
+        reads.setdefault((name, is_table), []).append(one)
+    return [FollowedTable(name, tuple(ones), is_table) for (name, is_table), ones in reads.items()]
+
+
+def technique_for(
+    dataset: Dataset,
+    root: Node,
+    tables: Sequence[FollowedTable],
+    schema: StructType,
+    changes: Mapping[str, ChangeKind],
+    limits: Limits,
+) -> Technique | Issue | None:
+    """How a refresh would follow what changed in some tables, by their names; None where it follows none of them.
+
+    Args:
+        root: of the query's plan; ``schema``: of its result.
+    """
+    reads = [(read, changes[one.name]) for one in tables if one.name in changes for read in one.reads]
+    if not reads:
+        return None
+    (read, change), alone = reads[0], len(reads) == 1
+    # Whole groups have to be judged by rules, not what is added to them.
+    direct = (
+        {Technique.APPEND_ONLY}
+        if dataset.expectations
+        else {Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE}
+    )
+    if alone and change is ChangeKind.APPENDED and read.grown in direct:
+        return read.grown
+    return by_affected_part(_keys(root, schema, [one for one, _ in reads]), limits)
+
+
+def _keys(root: Node, schema: StructType, reads: Sequence[LeafTechniques]) -> KeyColumns:
+    types = [one.dataType.simpleString() for one in schema.fields]
+    return KeyColumns(root, [one.leaf for one in reads], types, schema.names)
+
+
+def read_columns(pipeline: ResolvedPipeline, plan: ViewPlan | None) -> dict[str, frozenset[str] | None]:
     """For each table that a view reads the columns that its result depends on; None where a subquery in an expression reads it."""
-    plan = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name]).plan
     if plan is None:
         return {}
     used, columns, outside = used_columns(plan.root), dict[str, set[str]](), list[str]()
@@ -70,17 +143,24 @@ def _is_table(leaf: Any) -> bool:
     return simple_name(leaf) == "LogicalRelation" and descends_from(leaf.relation(), "HadoopFsRelation")
 
 
-def _techniques(
-    pipeline: ResolvedPipeline, relation: Any, leaf: LeafTechniques, columns: Sequence[str]
+def table_techniques(
+    root: Node, table: FollowedTable, schema: StructType, limits: Limits
 ) -> SourceTechniques:
-    if not descends_from(relation.relation(), "HadoopFsRelation"):  # a change feed that is read as a table
-        kind = simple_name(relation.relation())
-        return SourceTechniques(source=kind, rows_added=RECOMPUTED, rows_changed=RECOMPUTED)
+    """How each change of a table is followed; one that is read several times changes in all its reads."""
+    if not table.is_table:
+        return SourceTechniques(source=table.name, rows_added=RECOMPUTED, rows_changed=RECOMPUTED)
+    grown, changed, places = table.reads[0].grown, table.reads[0].changed, table.reads[0].columns
+    if len(table.reads) > 1:
+        keys = _keys(root, schema, table.reads)
+        together = by_affected_part(keys, limits)
+        grown = changed = None if isinstance(together, Issue) else together
+        places = () if isinstance(together, Issue) else tuple(keys.possible())
     return SourceTechniques(
-        source=_source(pipeline, relation),
-        rows_added=str(leaf.grown or RECOMPUTED),
-        rows_changed=str(leaf.changed or RECOMPUTED),
-        found_by=tuple(columns[place] for place in leaf.columns),
+        source=table.name,
+        rows_added=str(grown or RECOMPUTED),
+        rows_changed=str(changed or RECOMPUTED),
+        found_by=tuple(schema.names[place] for place in places),
+        reads=len(table.reads),
     )
 
 

@@ -11,7 +11,8 @@ from headwater_spark.views.appended_rows import Grouped, Merging, appended, grou
 from headwater_spark.views.key_conditions import usable
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.plan_shape import anchor, not_traceable, shape_issues
-from headwater_spark.views.touched_rows import NotTraceable, Tracing
+from headwater_spark.views.touched_rows import Tracing
+from headwater_spark.views.traced_answers import NotTraceable
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Decimals have no more digits than this; behind the point a result that would keeps at least so many.
@@ -44,8 +45,11 @@ def leaf_techniques(root: Node, types: Sequence[str]) -> list[LeafTechniques]:
     for node in root.leaves:
         if node.kind != "LogicalRelation":
             continue
+        tracing = Tracing(frozenset({node.number}))
         columns = tuple(
-            place for place, kind in enumerate(types) if usable(kind) and traced(root, node.number, place)
+            place
+            for place, kind in enumerate(types)
+            if usable(kind) and _traced(tracing, root, node.number, place)
         )
         changed = anchor(root) if columns else None
         grown = changed
@@ -73,8 +77,12 @@ def _adds_exactly(kind: str) -> bool:
 
 def traced(root: Node, leaf: int, place: int) -> bool:
     """Whether a column of the result says where rows of a leaf show, if it alone changed."""
+    return _traced(Tracing(frozenset({leaf})), root, leaf, place)
+
+
+def _traced(tracing: Tracing, root: Node, leaf: int, place: int) -> bool:
     try:
-        Tracing(frozenset({leaf})).touched(root, leaf, frozenset({root.output[place]}), frozenset())
+        tracing.touched(root, leaf, frozenset({root.output[place]}), frozenset())
     except NotTraceable:
         return False
     return True

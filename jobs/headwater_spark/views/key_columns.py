@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from headwater_spark.views.key_conditions import usable
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.recipes import rows_read
-from headwater_spark.views.touched_rows import Answer, NotTraceable, Tracing
+from headwater_spark.views.touched_rows import Tracing
+from headwater_spark.views.traced_answers import Answer, NotTraceable
 
 # More columns than this narrow the part hardly further.
 MAX_COLUMNS = 4
@@ -43,10 +45,9 @@ class KeyColumns:
 
     def traced(self, places: Sequence[int]) -> list[Answer]:
         """For each changed leaf the rows that it touches, with these columns together; empty where one can't be followed."""
-        tracing = Tracing(frozenset(self.changed))
         wanted = frozenset(self.root.output[place] for place in places)
         try:
-            return [tracing.touched(self.root, leaf, wanted, frozenset()) for leaf in self.changed]
+            return [self._tracing.touched(self.root, leaf, wanted, frozenset()) for leaf in self.changed]
         except NotTraceable:
             return []
 
@@ -64,6 +65,10 @@ class KeyColumns:
             if more and len(chosen) < MAX_COLUMNS and _reads(more) <= _reads(answers):
                 chosen.append(place)
         return chosen
+
+    @cached_property
+    def _tracing(self) -> Tracing:
+        return Tracing(frozenset(self.changed))
 
     @property
     def _rank(self) -> Callable[[int], tuple[int, int]]:

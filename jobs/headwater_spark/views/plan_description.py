@@ -37,7 +37,7 @@ class Expr:
     children: tuple[Expr, ...] = ()
     plans: tuple[Node, ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> int | None:
         """Of a named expression, the id under which others refer to it."""
         described = self.fields.get("exprId")
@@ -89,6 +89,12 @@ class Node:
     def leaves(self) -> list[Node]:
         """Where rows come from, left to right."""
         return [node for node in self.walk() if not node.children]
+
+    @cached_property
+    def leaf_numbers(self) -> frozenset[int]:
+        """The numbers of the leaves."""
+        own = frozenset({self.number}) if not self.children else frozenset[int]()
+        return own.union(*(child.leaf_numbers for child in self.children))
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         """The expressions of a field."""

@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 
 from headwater.delta_log.file_bounds import Sought, table_files
-from headwater.incremental.costs import PREFIX, Effort, Limits
+from headwater.incremental.costs import Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.storage.place import Place
 from headwater_spark.plans.plan_walk import simple_name
+from headwater_spark.views.affected_part import by_affected_part
 from headwater_spark.views.appended_rows import Merging, appended, grouped
 from headwater_spark.views.changed_rows import ChangedRows
 from headwater_spark.views.eligibility import mergeable
@@ -28,7 +29,6 @@ from headwater_spark.views.key_conditions import KeyColumn, key_condition, sough
 from headwater_spark.views.known_rows import KnownRows
 from headwater_spark.views.needed_files import NeededFiles, NeededRows
 from headwater_spark.views.partition_texts import has_null_partition, stored_alike, without_empty
-from headwater_spark.views.plan_shape import anchor, not_traceable
 from headwater_spark.views.plan_surgery import RowsOf
 from headwater_spark.views.recipes import Recipe, Rows, columns_read
 from headwater_spark.views.shared_changes import SharedChanges
@@ -130,14 +130,7 @@ class Techniques:
                 return Technique.APPEND_ONLY
             if not judged and self._merging(only):
                 return Technique.GROUP_AGGREGATE
-        if len(self._changed) > self._limits.max_changed_reads:
-            return Issue(
-                IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL,
-                f"the query reads what changed {len(self._changed)} times, "
-                f"more than {PREFIX}maxChangedReads={self._limits.max_changed_reads}",
-                "EXCESSIVE_OPERATOR_NESTING",
-            )
-        return anchor(self._plan.root) if self._keys.possible() else not_traceable(self._plan.root)
+        return by_affected_part(self._keys, self._limits)
 
     @property
     def shares_look(self) -> bool:

@@ -10,11 +10,9 @@ Decisions 0162, 0210.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
-from headwater_spark.views.inexact_columns import blurred, inexact_columns, names_group, partition_keys
+from headwater_spark.views.inexact_columns import blurred, inexact_columns, partition_keys
 from headwater_spark.views.join_conditions import (
     condition_references,
     conjuncts,
@@ -25,7 +23,6 @@ from headwater_spark.views.join_conditions import (
 )
 from headwater_spark.views.plan_description import PASSING, SET_OPERATIONS, Node, is_distinct
 from headwater_spark.views.recipes import (
-    Columns,
     Joined,
     Leaf,
     Over,
@@ -37,29 +34,8 @@ from headwater_spark.views.recipes import (
     Whole,
     renamed_branch,
 )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A recipe, and the ids of the columns that its rows answer for."""
-
-    recipe: Recipe
-    known: frozenset[int]
-
-
-# Follows rows through the operator below, for columns that are wanted and columns that are wished for.
-_Ids: TypeAlias = frozenset[int]
-_Follow: TypeAlias = Callable[[Node, _Ids, _Ids], Answer]
-
-
-class NotTraceable(Exception):
-    """Rows can't be followed through an operator, for the columns that are wanted."""
-
-    def __init__(self, operator: str, reason: str) -> None:
-        super().__init__(reason)
-        self.operator = operator
-        self.reason = reason
-
+from headwater_spark.views.traced_answers import Answer, GivenAnswers, NotTraceable, Question
+from headwater_spark.views.traced_columns import Follow, chosen_columns, expanded
 
 _OUTER = ("LeftOuter", "RightOuter", "FullOuter")
 
@@ -75,11 +51,20 @@ def _preserved(node: Node) -> Node | None:
 
 
 @dataclass(frozen=True)
+class _Walk:
+    """One plan. ``inexact``: see ``inexact_columns``; ``given``: what was answered of it before."""
+
+    inexact: frozenset[int] = frozenset()
+    given: GivenAnswers = field(default_factory=GivenAnswers)
+
+
+@dataclass(frozen=True)
 class Tracing:
-    """Follows the rows of changed leaves (by their numbers) through one plan. ``inexact``: see ``inexact_columns``."""
+    """Follows the rows of changed leaves (by their numbers) through plans, each with what was answered of it before."""
 
     changed: frozenset[int]
-    inexact: frozenset[int] = frozenset()
+    _walk: _Walk = field(default_factory=_Walk)
+    _walks: dict[Node, _Walk] = field(default_factory=dict)
 
     def touched(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         """The touched rows of an operator, where rows of ``leaf`` below it changed.
@@ -90,17 +75,21 @@ class Tracing:
         Raises:
             NotTraceable: an operator lets no rows be followed; or a wanted column stays unknown.
         """
-        tracing = replace(self, inexact=inexact_columns(node))
+        walk = self._walks.setdefault(node, self._walks.get(node) or _Walk(inexact_columns(node)))
+        tracing = replace(self, _walk=walk)
         answer = tracing._touched(node, leaf, wanted, wished | wanted)  # noqa: SLF001 - its own class
         if not wanted <= answer.known:
             raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
         return answer
 
     def _touched(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
-        return self._exact(node, self._touched_rows(node, leaf, wanted, wished))
+        return self._walk.given.once(
+            Question(node, leaf, wanted, wished),
+            lambda: self._exact(node, self._touched_rows(node, leaf, wanted, wished)),
+        )
 
     def _exact(self, node: Node, answer: Answer) -> Answer:
-        return replace(answer, known=answer.known - blurred(node, self.inexact))
+        return replace(answer, known=answer.known - blurred(node, self._walk.inexact))
 
     def _touched_rows(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if node.number == leaf:
@@ -119,7 +108,7 @@ class Tracing:
             node, wished, lambda child, want, wish: self._touched(child, leaf, want, wish), wanted
         )
 
-    def _through(self, node: Node, wished: frozenset[int], follow: _Follow, wanted: frozenset[int]) -> Answer:
+    def _through(self, node: Node, wished: frozenset[int], follow: Follow, wanted: frozenset[int]) -> Answer:
         """An operator with one input, where a row of the output comes from one row of the input, or from a group of equals."""
         child = node.children[0] if len(node.children) == 1 else None
         if child is None:
@@ -134,13 +123,13 @@ class Tracing:
         if node.kind in ("Generate", "LateralJoin"):
             return self._through_generate(node, wished, follow, wanted)
         if node.kind == "Expand":
-            return _expanded(node, wanted, wished, follow)
+            return expanded(node, wanted, wished, follow)
         if node.kind in ("Project", "Aggregate"):
-            return _chosen_columns(node, wanted, wished, follow, self.inexact)
+            return chosen_columns(node, wanted, wished, follow, self._walk.inexact)
         raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
 
     def _through_generate(
-        self, node: Node, wished: frozenset[int], follow: _Follow, wanted: frozenset[int]
+        self, node: Node, wished: frozenset[int], follow: Follow, wanted: frozenset[int]
     ) -> Answer:
         given = frozenset(node.children[0].output)
         made = frozenset(node.output) - given
@@ -159,7 +148,7 @@ class Tracing:
 
     def _touched_join(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         left, right = node.children
-        on_left = any(below.number == leaf for below in left.leaves)
+        on_left = leaf in left.leaf_numbers
         own, other = (left, right) if on_left else (right, left)
         how, preserved, wish = node.join_type, _preserved(node), wished | condition_references(node)
         if how not in ("Inner", "Cross", "FullOuter") and preserved is None:
@@ -240,7 +229,7 @@ class Tracing:
         self,
         node: Node,
         side: Node,
-        follow: _Follow,
+        follow: Follow,
         wanted: frozenset[int],
         wished: frozenset[int],
         known: Answer | None = None,
@@ -298,7 +287,10 @@ class Tracing:
     def _ever(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not self._changes(node):
             return Answer(Whole(node.number), frozenset(node.output))
-        return self._exact(node, self._ever_rows(node, wanted, wished))
+        return self._walk.given.once(
+            Question(node, None, wanted, wished),
+            lambda: self._exact(node, self._ever_rows(node, wanted, wished)),
+        )
 
     def _ever_rows(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not node.children:
@@ -343,7 +335,7 @@ class Tracing:
         )  # fmt: skip
 
     def _touched_union(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
-        child = next(c for c in node.children if any(below.number == leaf for below in c.leaves))
+        child = next(child for child in node.children if leaf in child.leaf_numbers)
         if node.kind in SET_OPERATIONS and child is node.children[0]:
             return self._touched(child, leaf, wanted, wished)
         chosen = wanted | wished
@@ -358,43 +350,4 @@ class Tracing:
         return Answer(renamed_branch(node, child, places, below.recipe), known)
 
     def _changes(self, node: Node) -> bool:
-        return any(below.number in self.changed for below in node.leaves)
-
-
-def _chosen_columns(node: Node, wanted: _Ids, wished: _Ids, follow: _Follow, inexact: _Ids) -> Answer:
-    """A Project, or an Aggregate of which only what its groups have in common is known."""
-    outputs = node.exprs("projectList" if node.kind == "Project" else "aggregateExpressions")
-    chosen = [
-        place
-        for place, one in enumerate(outputs)
-        if one.id in (wanted | wished)
-        and not one.has("AggregateExpression", "PythonUDAF")
-        and not one.has_subquery
-        and (node.kind == "Project" or names_group(one, node.exprs("groupingExpressions"), inexact))
-    ]
-    needed = frozenset(
-        n for place in chosen if outputs[place].id in wanted for n in outputs[place].references
-    )
-    useful = frozenset(n for place in chosen for n in outputs[place].references)
-    below = follow(node.children[0], needed, useful)
-    places = tuple(place for place in chosen if outputs[place].references <= below.known)
-    known = frozenset(one for place in places if (one := outputs[place].id) is not None)
-    return Answer(Columns(node.number, places, below.recipe), known)
-
-
-def _expanded(node: Node, wanted: frozenset[int], wished: frozenset[int], follow: _Follow) -> Answer:
-    """Each row of the input makes some rows of the output, of which some columns are those of the input."""
-    rows = node.projections
-    if not rows or any(one.has_subquery for row in rows for one in row):
-        raise NotTraceable(node.kind, f"which rows change can't be followed through {node.kind}")
-    made = {
-        number: frozenset(n for row in rows for n in row[place].references)
-        for place, number in enumerate(node.output)
-    }
-    needed = frozenset[int]().union(*made.values())
-    wants = frozenset(n for number in wanted for n in made.get(number, ()))
-    below = follow(node.children[0], wants, wished | needed)
-    missing = needed - below.known  # it makes other columns than those that are wanted
-    child = Padded(tuple(sorted(needed)), missing, below.recipe) if missing else below.recipe
-    known = frozenset(number for number in made if made[number] <= below.known)
-    return Answer(Over(node.number, (child,)), known)
+        return not self.changed.isdisjoint(node.leaf_numbers)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from headwater.graph.manifest import SourceEntry
-from headwater.incremental.costs import SourceSize
+from headwater.incremental.costs import Limits, SourceSize
 from headwater.incremental.refresh_record import RefreshRecord, SourceState
 from headwater.incremental.source_changes import SourceChange
-from headwater.incremental.techniques import Issue, IssueType
-from headwater_spark.commands.view_outlook import behind_subqueries, change_since
+from headwater.incremental.techniques import Issue, IssueType, Technique
+from headwater_spark.commands.view_outlook import behind_subqueries, change_since, followed
 
 SOURCE = SourceEntry(kind="delta", streaming=False, name="t", location="shop/t")
 
@@ -63,3 +64,16 @@ def test_sources_of_subqueries() -> None:
     assert behind_subqueries(sizes, {"t": frozenset({"k"}), "u": frozenset({"k"})}) == []
     (issue,) = behind_subqueries(sizes, {"t": frozenset({"k"}), "u": None})
     assert issue.reason == "u changed, and a subquery in an expression reads it"
+
+
+def test_changes_that_are_not_followed() -> None:
+    """The reason names what changed, and what stands in the way; no second way to refresh is offered."""
+    sizes, ways = [SourceSize("u", 10, 1), SourceSize("t", 10, 1)], list[dict[str, Any]]()
+    issue = Issue(IssueType.INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL, "the query reads it 13 times")
+    told = followed(issue, sizes, 1.0, 10, {}, ways, Limits())
+    assert told == {
+        "not_incremental": f"t, u changed, and the query reads it 13 times [{issue.name}]",
+    }
+    assert not ways
+    assert followed(Technique.APPEND_ONLY, sizes, 9.0, 10, {}, ways, Limits())["technique"] == "APPEND_ONLY"
+    assert [way["technique"] for way in ways] == ["APPEND_ONLY"]

@@ -13,7 +13,8 @@ from tests.unit.headwater_spark.views import plans as p
 from headwater_spark.views.inexact_columns import COLLATED
 from headwater_spark.views.plan_description import Expr, Node
 from headwater_spark.views.recipes import Joined, Leaf, Rows, rows_read
-from headwater_spark.views.touched_rows import NotTraceable, Tracing
+from headwater_spark.views.touched_rows import Tracing
+from headwater_spark.views.traced_answers import NotTraceable
 
 VALUES = st.one_of(st.none(), st.integers(0, 2))
 SALES, STORES, RETURNS = p.leaf(1, 2, 3), p.leaf(11, 12), p.leaf(21, 22)
@@ -92,6 +93,10 @@ QUERIES: dict[str, tuple[Node, tuple[int, ...]]] = {
     ),
     "window": (p.window(p.where(SALES, p.above(3, 0)), 2, 90), (2,)),
     "over a window": (p.where(p.window(SALES, 2, 90), p.above(90, 1)), (2,)),
+    "window by a renamed column": (p.project(p.window(p.project(SALES, p.column(2), p.named(p.column(2), 52)), 2, 90), p.column(52), p.column(90)), (52,)),
+    "window by a renamed key": (
+        p.project(p.window(p.group(SALES, (2,), p.column(2), p.named(p.column(2), 52), COUNTED), 2, 90), p.column(52), p.column(90)), (52,),
+    ),
     "joined windows": (p.join(p.window(SALES, 1, 90), p.window(RETURNS, 21, 92), "Inner", p.equal(1, 21)), (1,)),
     "distinct": (p.distinct(p.project(SALES, p.column(1), p.column(2))), (1, 2)),
     "union": (p.union(p.project(SALES, p.column(1), p.named(p.column(3), 5)), p.project(STORES, p.column(11), p.column(12))), (1, 5)),
@@ -221,3 +226,25 @@ def test_a_filter_by_a_subquery_is_not_carried_out():
         leaf = root.leaves[0].number
         answer = Tracing(frozenset({leaf})).touched(root, leaf, frozenset({1}), frozenset())
         assert isinstance(answer.recipe, Leaf) is not filtered
+
+
+def test_nothing_is_asked_twice(monkeypatch: pytest.MonkeyPatch):
+    """Through twelve joins over one another, which ask for their sides several times, each question is answered once."""
+    root = p.leaf(1, 2)
+    for table in range(1, 12):
+        here = 10 * table
+        root = p.join(root, p.leaf(here + 1, here + 2), "Inner", p.equal(here - 8, here + 1))
+    root = p.numbered(root)
+    asked: Counter[Any] = Counter()
+    for name in ("_touched_rows", "_ever_rows"):
+        answer = getattr(Tracing, name)
+
+        def noted(self: Tracing, node: Node, *about: Any, name: str = name, answer: Any = answer) -> Any:
+            asked[name, node.number, about] += 1
+            return answer(self, node, *about)
+
+        monkeypatch.setattr(Tracing, name, noted)
+    leaf = root.leaves[0].number
+    Tracing(frozenset({leaf})).touched(root, leaf, frozenset({112}), frozenset())
+    assert len(asked) > 20
+    assert set(asked.values()) == {1}

@@ -15,7 +15,8 @@ from tests.unit.headwater_spark.views import plans as p
 from headwater_spark.views.appended_rows import appended
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.recipes import columns_read
-from headwater_spark.views.touched_rows import NotTraceable, Tracing
+from headwater_spark.views.touched_rows import Tracing
+from headwater_spark.views.traced_answers import NotTraceable
 
 VALUES = st.one_of(st.none(), st.integers(0, 2))
 JOINS = ("Inner", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti")
