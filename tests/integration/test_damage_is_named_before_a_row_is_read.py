@@ -20,6 +20,8 @@ from headwater.storage.walking import remove_tree
 
 ANOTHER_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
 
+ANOTHER_FLOWS = 'v1\n{"path":"file:///of/another/flow/1.json","timestamp":1,"batchId":2}'
+
 # flow, what happens to its checkpoint, the condition, whether the next start makes it good
 _FLIPPED = flip("offsets/{last}")
 # The same holds on a store (test_repairs_on_s3), but for what only a checksum beside the file shows.
@@ -56,6 +58,7 @@ CHECKPOINTS = [
     ("running", cut("state/0/0/_metadata/schema"), "STATE_DAMAGED", False),
     ("bronze", cut("sources/0/{before}"), "FILE_LOG_LOST", False),
     ("bronze", put("sources/0/{before}", "v1"), "FILE_LOG_LOST", False),
+    ("bronze", put("sources/0/{last}", ANOTHER_FLOWS), "FILE_LOG_LOST", False),
     ("bronze", lose("sources"), "FILE_LOG_LOST", False),
     ("bronze", lose("sources/0/{before}"), "FILE_LOG_LOST", False),
 ]

@@ -43,6 +43,7 @@ class FlowState:
     ``quarantine_version``: its version then, None where there was none.
     ``change_memory``: the version of what AUTO CDC remembers beside the table after the last run, None where that was nothing.
     ``sources``: which tables and topics a stream read at its last run, in the order of the offset log.
+    ``newest_files``: of each file source, by its number, the newest entry of its log after the last run and a file that it names.
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
     ``first_batch``: batches before it were created by a repair and wrote nothing.
     ``versions``: of Headwater, Spark and Delta at the last run.
@@ -67,6 +68,7 @@ class FlowState:
     quarantine_version: int | None = None
     change_memory: int | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
+    newest_files: Mapping[str, Any] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     state_stores: tuple[str, ...] = ()
     first_batch: int = 0

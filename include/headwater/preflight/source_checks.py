@@ -12,6 +12,7 @@ from typing import Any
 
 from headwater.checkpoints.checksums import agrees
 from headwater.checkpoints.conditions import FileLogLost, SourceReplaced, SourcesChanged
+from headwater.checkpoints.newest_files import is_anothers
 from headwater.checkpoints.offsets import (
     BatchOffsets,
     committed_offsets,
@@ -168,12 +169,12 @@ def _fault_of_entries(start: FlowStart, index: int, last: int) -> str | None:
     plain = [folder / str(number) for number in sorted(entries) if newest_compact < number <= last]
     read_ahead(plain)
     for entry in plain:
-        if fault := _fault_of_entry(entry, start):
+        if fault := _fault_of_entry(entry, start, index):
             return f"entry {entry.name} {fault}"
     return None
 
 
-def _fault_of_entry(entry: Place, start: FlowStart) -> str | None:
+def _fault_of_entry(entry: Place, start: FlowStart, index: int) -> str | None:
     """An entry names the files of its own batch, and has one at least; that of a repair may have none."""
     try:
         named = read_file_log_entry(entry)
@@ -184,6 +185,8 @@ def _fault_of_entry(entry: Place, start: FlowStart) -> str | None:
     others = sorted({seen.batch_id for seen in named} - {int(entry.name)})
     if others:
         return f"names files of batch {others[0]}"
+    if is_anothers(entry, named, start.state.newest_files.get(str(index))):
+        return "names other files than after the last run"
     return None if agrees(entry) else "does not agree with its checksum"
 
 

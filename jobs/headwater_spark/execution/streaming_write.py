@@ -17,10 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import REMEMBERED, FlowState
+from headwater.checkpoints.newest_files import newest_files
 from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow_settings import is_real_time
+from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
@@ -139,8 +141,13 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
         plan=plan_of(run),
         state_stores=store_names(folder),
         sources=source_identities(start, state),
+        newest_files=newest_files(folder, state.newest_files) if _reads_files(start) else {},
         versions=versions(run.context),
     )
+
+
+def _reads_files(start: FlowStart) -> bool:
+    return any(source.kind is SourceKind.FILES for source in start.sources or ())
 
 
 def _address(table: Place | None) -> str | None:
