@@ -210,6 +210,15 @@ def flip(path: str) -> Damage:
     return damage
 
 
+def copy(first: str, second: str) -> Damage:
+    """The second file has the content of the first, and no checksum tells."""
+
+    def damage(folder: Place) -> None:
+        put(second, _at(folder, first).read_text())(folder)
+
+    return damage
+
+
 def swap(first: str, second: str) -> Damage:
     """Two files have each other's content, and each other's checksum."""
 

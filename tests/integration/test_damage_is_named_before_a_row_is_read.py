@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.prepared_pipeline import FLOWS, Damage, Prepared, cut, empty, flip, lose, put, swap
+from tests.prepared_pipeline import FLOWS, Damage, Prepared, copy, cut, empty, flip, lose, put, swap
 
 from headwater.preflight.checks import examine, mended
 from headwater.preflight.delta_source_checks import delta_sources
@@ -47,6 +47,9 @@ CHECKPOINTS = [
     ("silver", lose("offsets"), "OFFSETS_LOST", True),
     ("silver", swap("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
     ("bronze", swap("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("silver", copy("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("bronze", copy("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
+    ("running", copy("offsets/{before}", "offsets/{last}"), "OFFSETS_DAMAGED", True),
     ("silver", swap("offsets/{last}", "commits/{last}"), "OFFSETS_DAMAGED", True),
     ("silver", lose("offsets", "commits"), "CHECKPOINT_REWOUND", False),
     ("silver", lose("offsets/{last}", "commits/{last}"), "CHECKPOINT_REWOUND", False),

@@ -18,7 +18,7 @@ from headwater.preflight.flow_start import FlowStart, Positions
 
 
 def position_went_back(start: FlowStart) -> Iterator[Damage]:
-    """Two entries were swapped, or an older one was put in place of the newest: the next batch would read rows again."""
+    """Two entries were swapped, or an earlier one was put in place of the newest: the next batch would read rows again."""
     if len(start.planned) < 2 or any(_is_damaged(start, batch) for batch in start.planned[-2:]):
         return
     before, last = (read_offsets(start.folder, batch) for batch in start.planned[-2:])
@@ -26,20 +26,22 @@ def position_went_back(start: FlowStart) -> Iterator[Damage]:
         back = goes_back(_parsed(before), _parsed(last))
     except CheckpointUnreadable:
         return  # another form than those that are known
-    if not back:
+    if not back and not _is_copy(start, before, last):
         return
-    positions = [start.position(entry.batch_id) for entry in (before, last)]
-    safe = last.batch_id in start.committed and _in_order(positions)
+    wrong = (before, last) if back else (last,)
+    positions = [start.position(entry.batch_id) for entry in wrong]
+    safe = last.batch_id in start.committed and _in_order(positions if back else [before.sources, *positions])
+    shown = " and ".join(str(entry.batch_id) for entry in wrong)
 
     def mend() -> str:
-        for entry, position in zip((before, last), positions, strict=True):
+        for entry, position in zip(wrong, positions, strict=True):
             put_back(start.folder, entry.batch_id, position, start.state.state_settings)
-        return f"the positions of batches {before.batch_id} and {last.batch_id} were written back from what was recorded of them"
+        return f"the position of batch {shown} was written back from what was recorded of it"
 
     yield Damage(
         OffsetsDamaged(
-            f"The position of batch {last.batch_id} of {start.flow!r} is before that of batch {before.batch_id}: entries were swapped "
-            "or replaced, and the next batch would read rows again.",
+            f"The position of batch {last.batch_id} of {start.flow!r} is {'before ' if back else ''}that of batch {before.batch_id}: "
+            "entries were swapped or replaced, and the next batch would read rows again.",
             where=last.file,
             remedy="The next start repairs it."
             if safe
@@ -53,6 +55,25 @@ def position_went_back(start: FlowStart) -> Iterator[Damage]:
         (Repair.MEND,) if safe else (Repair.RESTORE, Repair.REBUILD, Repair.FULL_REFRESH),
         mend if safe else None,
     )
+
+
+def _is_copy(start: FlowStart, before: BatchOffsets, last: BatchOffsets) -> bool:
+    """Whether the newest entry is the one before it, and was another one when its batch ended.
+
+    By what is recorded of it, which is looked up only here: a repair may have written two equal entries, and no batch does.
+    """
+    if (before.metadata, before.sources) != (last.metadata, last.sources):
+        return False
+    recorded = start.position(last.batch_id)
+    return (
+        recorded is not None
+        and len(recorded) == len(last.sources)
+        and any(_value(one) != _value(other) for one, other in zip(recorded, last.sources, strict=True))
+    )
+
+
+def _value(position: str | None) -> object:
+    return None if position is None else json.loads(position)
 
 
 def goes_back(before: Sequence[Any], after: Sequence[Any]) -> bool:
@@ -80,11 +101,7 @@ def _is_earlier(one: Any, other: Any) -> bool:
 
 def _in_order(positions: Sequence[Positions | None]) -> bool:
     """Whether all that was recorded is known, and can be right."""
-    known = [
-        [None if text is None else json.loads(text) for text in position]
-        for position in positions
-        if position is not None
-    ]
+    known = [[_value(text) for text in position] for position in positions if position is not None]
     return len(known) == len(positions) and not goes_back(*known)
 
 

@@ -105,6 +105,26 @@ def test_swapped_entries(tmp_path: Path, known: str):
         assert [read_offsets(start.folder, batch).source(0) for batch in (0, 1)] == list(RIGHT)
 
 
+@pytest.mark.parametrize(
+    ("committed", "recorded", "mends"),
+    [((0, 1), RIGHT, True), ((0, 1), (None, RIGHT[1]), True), ((0,), RIGHT, False), ((0, 1), RIGHT[:1] * 2, None), ((0, 1), (RIGHT[0], None), None)],
+    ids=["all is recorded", "the newest is recorded", "not done", "recorded as it is", "not recorded"],
+)  # fmt: skip
+def test_the_newest_entry_is_a_copy_of_the_one_before(
+    tmp_path: Path, committed: tuple[int, ...], recorded: Sequence[Any], mends: bool | None
+):
+    """Whole and readable, and its batch would be read again: what was recorded of the batch tells, and is written back."""
+    start = start_at(tmp_path, RIGHT[:1] * 2, committed=committed, recorded=recorded)
+    found = list(position_went_back(start))
+    assert [damage.mends_itself for damage in found] == ([] if mends is None else [mends])
+    for damage in found:
+        assert damage.condition == "OFFSETS_DAMAGED"
+        assert "The position of batch 1 of 'f' is that of batch 0" in damage.error.what
+        if damage.mend is not None:
+            damage.mend()
+            assert [read_offsets(start.folder, batch).source(0) for batch in (0, 1)] == list(RIGHT)
+
+
 def test_entries_in_order(tmp_path: Path):
     """A single batch, two in order, and one whose entry can't be read, which another check names."""
     for name, entries in (("one", RIGHT[:1]), ("two", RIGHT), ("same", RIGHT[:1] * 2)):
