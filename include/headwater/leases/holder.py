@@ -29,7 +29,7 @@ class Holder:
         """The same holder with another token."""
         return replace(self, token=token)
 
-    def text(self, **more: bool) -> str:
+    def text(self, **more: int) -> str:
         """What is written into the lease."""
         fields = {key: value for key, value in asdict(self).items() if value is not None}
         return json.dumps({**fields, **more})

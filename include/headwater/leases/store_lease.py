@@ -45,6 +45,7 @@ class StoreLease:
     renewed: float
     clock: Callable[[], float] = machine_seconds
     _taken: bool = False
+    _renewals: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -73,7 +74,9 @@ class StoreLease:
         if self._taken:
             return
         requested_at = self.clock()
-        tag = self.store.write(self.holder.text(renewed=True), expected=self.tag)
+        # A store names an object by its content: a text that was there before would be no sign of life to who watches its tag.
+        self._renewals += 1
+        tag = self.store.write(self.holder.text(renewed=self._renewals), expected=self.tag)
         if tag is None:
             # The answer to a successful write may have been lost: then the object is ours.
             seen = self.store.read()

@@ -19,6 +19,7 @@ from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.leases import conditional_store as module
 from headwater.leases import store_lease
 from headwater.leases.conditional_store import StoredObject
+from headwater.leases.holder import Holder
 from headwater.leases.store_lease import LIFETIME
 from headwater.storage.conditions import StoreRefused
 from headwater.storage.object_path import ObjectPath
@@ -67,6 +68,18 @@ def test_writes_are_conditional(bucket: str):
     assert (seen.text, seen.tag) == ("two", second)
     assert timedelta(seconds=-1) <= seen.age <= timedelta(seconds=20)
     assert stored(f"s3://{bucket}/other").write("x", expected=first) is None
+
+
+def test_each_renewal_has_a_tag_of_its_own(bucket: str):
+    """The tag is made of the content, and it is what those who wait watch: a renewal that said the same again would be none to them."""
+    place = stored(f"s3://{bucket}/a/update.lease")
+    tags: list[str] = []
+    with store_lease.store_lease(place, Holder("u")) as lease:
+        for _ in range(4):
+            tags.append(lease.tag)
+            lease.renew()
+        lease.check()
+    assert len(set(tags)) == len(tags)
 
 
 def test_a_store_that_can_not_be_asked(bucket: str, monkeypatch: pytest.MonkeyPatch):

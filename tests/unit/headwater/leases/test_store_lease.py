@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -43,13 +44,13 @@ class Times:
 
 @dataclass
 class Store:
-    """An object of an imagined store. ``answers``: whether it can be reached; ``lost``: answers that will get lost.
-    ``slow``: seconds between a write and its answer.
+    """An object of an imagined store, which names what it has by its content, as S3 does with a plain put.
+
+    ``answers``: whether it can be reached; ``lost``: answers that will get lost. ``slow``: seconds between a write and its answer.
     """
 
     times: Times
     text: str | None = None
-    version: int = 0
     written: float = 0.0
     answers: bool = True
     lost: int = 0
@@ -61,21 +62,27 @@ class Store:
         self._reach()
         with self.turn:
             age = timedelta(seconds=self.times.store - self.written)
-            return None if self.text is None else StoredText(self.text, f"{self.version}", age)
+            return None if self.text is None else StoredText(self.text, self.tag, age)
 
     def write(self, text: str, *, expected: str | None) -> str | None:
         """Conditional, as S3 does it."""
         self._reach()
         with self.turn:
-            if expected != (f"{self.version}" if self.text is not None else None):
+            if expected != (self.tag if self.text is not None else None):
                 return None
-            self.text, self.written, self.version = text, self.times.store, self.version + 1
+            self.text, self.written = text, self.times.store
+            tag = self.tag
         self.times.pass_by(self.slow)
         if self.lost:
             self.lost -= 1
             # The client asks again by itself, and is refused by what it wrote.
             return self.write(text, expected=expected)
-        return f"{self.version}"
+        return tag
+
+    @property
+    def tag(self) -> str:
+        """Names its content."""
+        return hashlib.md5(str(self.text).encode(), usedforsecurity=False).hexdigest()
 
     def _reach(self) -> None:
         if not self.answers:
@@ -249,7 +256,7 @@ def test_a_renewal_whose_answer_got_lost_is_not_counted_from_now(hold, store: St
 def test_a_holder_is_known_by_its_token():
     """A lease that the same update took again is not the one that it held before."""
     first = Holder("u", 1)
-    assert first.wrote(first.text(renewed=True))
+    assert first.wrote(first.text(renewed=1))
     assert not first.wrote(first.with_token(2).text())
     assert not first.wrote(Holder("v", 1).text())
 
