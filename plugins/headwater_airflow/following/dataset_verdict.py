@@ -44,7 +44,10 @@ class UpdateOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The end of a dataset's part in an update; ``rows`` are sums over its flows."""
+    """The end of a dataset's part in an update; ``rows`` are sums over its flows.
+
+    ``update_id``: whose rows these are; ``of_updates``: in which its flows ended, whatever else is announced with it.
+    """
 
     ending: Ending
     message: str
@@ -54,6 +57,7 @@ class Verdict:
     quarantined_rows: int = 0
     version: int | None = None
     update_id: str = ""
+    of_updates: Sequence[str] = ()
 
     def payload(self) -> dict[str, Any]:
         """The verdict as plain values, for a trigger's event."""
@@ -197,4 +201,5 @@ def _verdict(ending: Ending, message: str, mine: Sequence[FlowResult]) -> Verdic
         sum(result.quarantined_rows for result in mine),
         max((result.version for result in mine if result.version is not None), default=None),
         mine[-1].update_id if mine else "",
+        sorted({result.update_id for result in mine}),
     )

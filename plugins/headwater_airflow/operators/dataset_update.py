@@ -29,6 +29,8 @@ from headwater_airflow.triggers.dataset_update import DatasetUpdateTrigger, upda
 _ONE_AFTER_THE_OTHER = "dag_test"
 # ``airflow tasks test`` sets it, and runs nothing else of the DAG.
 _ALONE = "AIRFLOW_TEST_MODE"
+# In the task's result: the updates that it has spoken for.
+OF_UPDATES = "of_updates"
 _NOTHING_TO_FOLLOW = (
     "The task of a table follows the task `update` of its run, and there is none under `airflow tasks test`. "
     "Test `update`, or the whole DAG: `airflow dags test`."
@@ -115,4 +117,4 @@ class DatasetUpdateOperator(BaseOperator):  # type: ignore[misc]
         project = pipeline_project(self.pipeline)
         more = event_details(self, project, self.dataset, verdict.update_id)
         announce(self, context, (verdict, more))
-        return {**verdict.asset_extra(), **more}
+        return {**verdict.asset_extra(), **more, OF_UPDATES: list(verdict.of_updates)}

@@ -53,7 +53,7 @@ from headwater_airflow.forms.parameter_form import read_parameters, refuse_unkno
 from headwater_airflow.forms.selection import Selection, read_selection
 from headwater_airflow.openlineage import task_lineage
 from headwater_airflow.operators.announcement import announce_tables
-from headwater_airflow.operators.unfollowed import announce_unfollowed, unfollowed_tables
+from headwater_airflow.operators.unfollowed import announce_unfollowed, is_followed_by_none
 from headwater_airflow.roots import home_folder, pipeline_project
 
 
@@ -104,7 +104,7 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
         request = request_id(instance.dag_id, instance.run_id, ",".join(self.tables))
         attempts = (instance.max_tries or 0) + 1
         begun = getattr(context.get("dag_run"), "start_date", None)
-        alone = unfollowed_tables(self, instance)
+        unfollowed = is_followed_by_none(self, instance)
         try:
             parameters = self._parameters(context)
             project = pipeline_project(self.pipeline, parameters.environment, parameters=parameters.values)
@@ -115,9 +115,8 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 self.log.info(
                     "No source of %s has moved: nothing to do, and no JVM was started.", project.pipeline_id
                 )
-                if alone:
-                    announce_unfollowed(self, context, project, request, alone)
-                elif self.outlets:
+                announce_unfollowed(self, context, project, request)
+                if self.announces:
                     # An attempt before may have written, and was ended before Airflow had its event.
                     before = results_before_newest(project, request, begun)
                     self._announce(context, project, request, before)
@@ -134,14 +133,13 @@ class RunUpdateOperator(SparkSubmitOperator):  # type: ignore[misc]
                 attempts - first + 1,
                 begun,
                 parameters.variables,
-                announced_together=alone.all or (bool(self.announces) and not self.tables),
+                announced_together=unfollowed or (bool(self.announces) and not self.tables),
             )
         except HeadwaterError as error:
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
-        if alone:
-            announce_unfollowed(self, context, project, request, alone)
-        elif self.outlets:
+        announce_unfollowed(self, context, project, request)
+        if self.announces:
             self._announce(context, project, request, request_results(project.state_folder, request))
         for flow in report["flows"]:
             self.log.info("%(flow)s: %(state)s, %(input_rows)s rows in, %(output_rows)s out", flow)
