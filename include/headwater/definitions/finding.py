@@ -37,6 +37,7 @@ LINT_RULES = {
         LintRule("HW105", Severity.ERROR, "An operation that streams do not have"),
         LintRule("HW106", Severity.WARNING, "A cache that nothing releases"),
         LintRule("HW107", Severity.INFO, "Shuffle partitions set in a source"),
+        LintRule("HW108", Severity.INFO, "A watermark that nothing uses"),
         LintRule("HW201", Severity.ERROR, "A stream from a table whose rows are replaced"),
         LintRule("HW202", Severity.WARNING, "A stream from a table that gets updates or deletes"),
         LintRule("HW203", Severity.WARNING, "A read of a table that the pipeline no longer fills"),

@@ -29,6 +29,7 @@ from headwater_spark.linting.source_rules import (
     first_loads,
     forgotten_caches,
     frozen_settings,
+    large_first_loads,
     streams_of_changing_tables,
 )
 from headwater_spark.linting.stateful_rules import (
@@ -36,6 +37,7 @@ from headwater_spark.linting.stateful_rules import (
     unbounded_aggregations,
     unbounded_deduplications,
     unbounded_joins,
+    unused_watermarks,
 )
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 
@@ -44,12 +46,14 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     unbounded_joins,
     unbounded_deduplications,
     stateful_functions,
+    unused_watermarks,
     forgotten_caches,
     frozen_settings,
     streams_of_changing_tables,
     short_retention,
     unsteady_keys,
     first_loads,
+    large_first_loads,
     idle_settings_of_a_flow,
     real_time_in_updates_that_end,
     uncounted_rules,

@@ -34,6 +34,10 @@ _LIMITS = {
 }  # fmt: skip
 _OPTION = {"kafka": "maxOffsetsPerTrigger", "kinesis": "maxRecordsPerTrigger", "files": "maxFilesPerTrigger"}
 _FILES = ("json", "csv", "parquet", "text", "orc", "avro", "xml", "binaryfile", "cloudfiles")
+_FILES_OF_DELTA = 1000
+_LARGE = 64 << 30
+# What limits a batch from a Delta table, or lets it begin behind its first snapshot.
+_BOUNDS_OF_DELTA = {"maxfilespertrigger", "maxbytespertrigger", "startingversion", "startingtimestamp"}
 _SHUFFLE = "spark.sql.shuffle.partitions"
 
 
@@ -112,6 +116,39 @@ def first_loads(case: FlowCase) -> Iterator[Finding]:
             f'If that is much, set .option("{option}", ...): the update then takes it in several batches.',
             ("load", "table", *_FILES),
         )
+
+
+def large_first_loads(case: FlowCase) -> Iterator[Finding]:
+    """HW501 of Delta tables: their own limit is in files, whatever their size."""
+    for source in case.pipeline.manifest.flow(case.flow.name).sources:
+        if not source.streaming or source.kind is not SourceKind.DELTA:
+            continue
+        if any(name.lower() in _BOUNDS_OF_DELTA for name in source.options):
+            continue
+        size = _first_batch(located(case.pipeline.project.warehouse, source.location or source.path or ""))
+        if size is not None and size > _LARGE:
+            yield case.find(
+                "HW501",
+                f"The first update reads about {size >> 30} GB of {source.name or source.location!r} in one batch: {_FILES_OF_DELTA} "
+                "files, which is the limit where none is set.",
+                'Set .option("maxBytesPerTrigger", "10g"): the update then takes it in several batches. Or load it as one batch and go '
+                "on from there: `headwater backfill DIR --tables NAME --then-stream`.",
+                ("table", "load", "read_stream"),
+            )
+
+
+def _first_batch(table: Place) -> int | None:
+    """The bytes of the files that the first batch from a table reads, by their mean size; None where there is no table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from deltalake.exceptions import DeltaError
+
+    try:
+        files = pa.table(delta_table(table).get_add_actions())
+    except (DeltaError, OSError):
+        return None
+    count, total = int(files.num_rows), int(pc.sum(files.column("size_bytes")).as_py() or 0)
+    return total * min(count, _FILES_OF_DELTA) // max(count, 1)
 
 
 def _tolerates(case: FlowCase, source: SourceEntry) -> bool:

@@ -1,15 +1,18 @@
-"""State that only grows: HW101 to HW104."""
+"""State that only grows, and a watermark without state: HW101 to HW104, HW108."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.finding import Finding
 from headwater_spark.java_classes import OPTION, java_class
 from headwater_spark.linting.flow_case import FlowCase, watermark_of
-from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, simple_name
+from headwater_spark.plans.plan_walk import class_name, expression_nodes, items, plan_nodes, simple_name
+from headwater_spark.plans.stateful_queries import is_stateful
 
+_MARK = "EventTimeWatermark"
 _WATERMARK = 'Add .withWatermark("event_time", "10 minutes") before it'
 
 
@@ -107,6 +110,34 @@ def stateful_functions(case: FlowCase) -> Iterator[Finding]:
             'transformWithState(..., timeMode="EventTime") with timers or a TTL.',
             ("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"),
         )
+
+
+def unused_watermarks(case: FlowCase) -> Iterator[Finding]:
+    """HW108."""
+    # A view's watermark is for its readers. Delta's source reads a table in the order of its times where it is told to.
+    ordered = any(
+        leaf.options.get("witheventtimeorder", "false").lower() == "true" for leaf in case.stream_leaves
+    )
+    if case.dataset.kind is DatasetKind.TEMPORARY_VIEW or ordered or is_stateful(case.frame):
+        return
+    marked = sorted({_name(node.eventTime()) for node in case.nodes_of(_MARK)} - _marked_by_views(case))
+    if not marked:
+        return
+    yield case.find(
+        "HW108",
+        f"The watermark on {' and '.join(marked)} has no effect: no row is left out for being late, and none is merged, since the query keeps no state.",
+        "Take it out. Late rows are left out by a rule, dp.expect_or_drop; rows of one key give way to newer ones by "
+        "replace_using and sequence_by, or by dp.create_auto_cdc_flow; each key is taken once by .dropDuplicatesWithinWatermark([...]).",
+        ("withWatermark",),
+    )
+
+
+def _marked_by_views(case: FlowCase) -> set[str]:
+    """The columns that temporary views of the query give a watermark: others may read those views, too."""
+    frames = [case.pipeline.evaluation.frames[view.name] for view in case.views]
+    plans = [frame._jdf.queryExecution().analyzed() for frame in frames]  # noqa: SLF001 - no public face in Python
+    nodes = (node for plan in plans for node in plan_nodes(plan))
+    return {_name(node.eventTime()) for node in nodes if simple_name(node) == _MARK}
 
 
 def _name(expression: Any) -> str:

@@ -12,8 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
+from headwater_spark.linting import source_rules
 from headwater_spark.linting.flow_case import StreamLeaf
-from headwater_spark.linting.source_rules import streams_of_changing_tables
+from headwater_spark.linting.source_rules import large_first_loads, streams_of_changing_tables
 
 
 def reading(warehouse: Path, **options: str) -> Any:
@@ -74,3 +75,24 @@ def test_rows_that_are_corrected(tmp_path: Path):
     assert "skipChangeCommits" in remedy
     shops(tmp_path, 3, mode="overwrite")
     assert "DELETE, overwrites" in next(iter(streams_of_changing_tables(reading(tmp_path))))[1]
+
+
+def test_a_first_load_from_a_large_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Delta's own limit is in files: HW501 where so many of the table's are large, unless the read has a limit or begins behind."""
+    for ids in ((1, 2), (3,), (4,), (5,)):
+        shops(tmp_path, *ids, mode="append")
+    assert list(large_first_loads(reading(tmp_path))) == []
+    monkeypatch.setattr(source_rules, "_LARGE", 1000)
+    ((code, message, remedy),) = large_first_loads(reading(tmp_path))
+    assert (code, "raw/shops" in message, "maxBytesPerTrigger" in remedy) == ("HW501", True, True)
+    for option in ("maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion"):
+        assert list(large_first_loads(reading(tmp_path, **{option: "1"}))) == []
+    size = sum(file.stat().st_size for file in (tmp_path / "raw" / "shops").glob("*.parquet"))
+    monkeypatch.setattr(source_rules, "_FILES_OF_DELTA", 2)
+    monkeypatch.setattr(source_rules, "_LARGE", size // 2)
+    assert list(large_first_loads(reading(tmp_path))) == []
+
+
+def test_a_table_that_is_not_there_has_no_first_load(tmp_path: Path):
+    """What is missing is for the update's own checks."""
+    assert list(large_first_loads(reading(tmp_path))) == []
