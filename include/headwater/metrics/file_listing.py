@@ -20,6 +20,10 @@ from headwater.storage.access import ObjectStore
 from headwater.storage.globs import alternatives
 from headwater.storage.place import is_s3
 
+NO_FOLDER = (
+    "Make the folder, or correct the path. /Volumes, /mnt and /FileStore of the closed platform are plain folders of the machine here; a path "
+    "that differs from machine to machine belongs into `configuration` in pipeline.yml: spark.conf.get(\"landing\"), '${landing}' in SQL."
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = 1_000_000
 
@@ -154,7 +158,7 @@ def instant_ns(text: str | None) -> int | None:
 def _roots(path: str) -> list[Path]:
     if not any(sign in path for sign in "*?[{"):
         if not Path(path).exists():
-            raise SourceUnreachable(f"There is no file or folder {path}.")
+            raise SourceUnreachable(f"There is no file or folder {path}.", where=path, remedy=NO_FOLDER)
         return [Path(path)]
     return [Path(match) for pattern in alternatives(path) for match in _matches(pattern)]
 

@@ -19,6 +19,7 @@ from headwater.definitions.names import is_plain_name
 from headwater.errors import ActionInDefinition, MissingValue
 from headwater.suggestions import nearest
 from headwater_spark.facade.colon_paths import Replacement
+from headwater_spark.facade.command_remedies import python_form
 from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.file_metadata import names_metadata, rows_with_metadata, stars_without_metadata
 from headwater_spark.facade.pinned_tables import pinned_version
@@ -123,7 +124,7 @@ class SqlText:
         if is_command and kind != "SetCommand":
             raise ActionInDefinition(
                 f"spark.sql runs a command here: {text.strip().splitlines()[0][:80]}",
-                remedy="Declare tables with @dp.table and dp.create_streaming_table; a source only describes queries.",
+                remedy=python_form(text),
             )
         if kind == "SetCommand" and plan.kv().isDefined():
             key, value = pair_of(plan.kv().get())

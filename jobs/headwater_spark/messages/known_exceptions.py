@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headwater.errors import HELP_PAGE
+from headwater.metrics.file_listing import NO_FOLDER
 from headwater_spark.messages.exception_text import Cause, worker_traceback
 
 
@@ -143,6 +144,10 @@ _HINTS = (
     (re.compile(r"PATH_NOT_FOUND.*\bs3://", re.DOTALL),
      "Nothing lies at or below that address yet. Check bucket and prefix, or upload the first file; an empty object with the "
      "prefix's name and a slash at its end marks an empty folder."),
+    (re.compile(r"\bPATH_NOT_FOUND\b"), NO_FOLDER),
+    (re.compile(r"^UnsupportedFileSystemException:", re.MULTILINE),
+     "Spark has no client for addresses of that kind here. `dbfs:` is the closed platform's file system: name the folder as this machine has it, "
+     "or s3://bucket/folder."),
     (re.compile(r"^(?:UnknownStore|AWSRedirect|NoAuthWithAWS|NoAwsCredentials|CredentialInitialization)Exception:", re.MULTILINE),
      f"Spark was refused by the object store. Check the bucket, `object_store` (endpoint, region) in pipeline.yml, and the "
      f"credentials in the environment of the driver and of executors ({HELP_PAGE}#store_refused)."),
