@@ -14,7 +14,7 @@ from tests.in_step import Share, Steps, in_step
 from tests.pipeline_case import read_rows
 
 from headwater.definitions.dataset import DatasetKind
-from headwater.errors import CheckpointMismatch
+from headwater.errors import CheckpointMismatch, UnsupportedArgument
 from headwater_demo.kafka_broker import KafkaBroker
 from headwater_spark.testing.local_session import forget_tables
 
@@ -154,6 +154,110 @@ def count_names():
     return spark.readStream.table("bronze").groupBy("name").count()
 """
 )
+
+
+MAILBOX = (
+    BRONZE
+    + """
+import pathlib
+
+@dp.foreach_batch_sink
+def mailbox(df, batch_id):
+    with pathlib.Path(LANDING).with_name("mail").open("a") as mail:
+        mail.writelines(f"{batch_id}:{row.id}\\n" for row in df.collect())
+
+@dp.append_flow(target="mailbox")
+def send():
+    return dp.read_stream("bronze")
+"""
+)
+
+
+def test_a_full_refresh_gives_a_function_everything_again(pipeline):
+    """Batches are numbered from 0 again, and rows that came before come a second time: the function clears what is behind it."""
+    case = pipeline(MAILBOX)
+    mail = case.root / "mail"
+    case.land([row(1)])
+    case.update()
+    case.land([row(2)])
+    case.update()
+    assert mail.read_text().split() == ["0:1", "1:2"]
+    assert case.update(full_refresh=("mailbox",)).state == "COMPLETED"
+    again = mail.read_text().split()[2:]
+    assert [line.partition(":")[2] for line in again] == ["1", "2"]
+    assert again[0].startswith("0:")
+    assert case.update().state == "COMPLETED"
+    assert len(mail.read_text().split()) == 4
+    assert case.rows("bronze") == [(1, "x"), (2, "x")]
+
+
+OF_ONES_OWN = (
+    BRONZE
+    + """
+import json
+import pathlib
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+
+class Letters(DataSource):
+    @classmethod
+    def name(cls):
+        return "letters"
+
+    def streamWriter(self, schema, overwrite):
+        return Writer(self.options["folder"])
+
+
+class Writer(DataSourceStreamWriter):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, rows):
+        message = WriterCommitMessage()
+        message.lines = [json.dumps(row.asDict()) for row in rows]
+        return message
+
+    def commit(self, messages, batchId):
+        folder = pathlib.Path(self.folder)
+        folder.mkdir(exist_ok=True)
+        lines = [line for message in messages for line in (message.lines if message else [])]
+        with (folder / "letters").open("a") as letters:
+            letters.writelines(f"{line}\\n" for line in lines)
+
+    def abort(self, messages, batchId):
+        pass
+
+
+spark.dataSource.register(Letters)
+dp.create_sink("out", "letters", {"folder": LANDING + "/../letters"})
+
+
+@dp.append_flow(target="out")
+def to_out():
+    return dp.read_stream("bronze")
+"""
+)
+
+
+def test_a_data_source_of_ones_own_is_a_sink(pipeline):
+    """A Python data source that the pipeline registers gets each row once, new ones in the next update, and all again on a full refresh."""
+    case = pipeline(OF_ONES_OWN)
+    letters = case.root / "letters" / "letters"
+    case.land([row(1, "a"), row(2, "b")])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    case.land([row(3, "c")])
+    assert case.update().state == "COMPLETED"
+    ids = [json.loads(line)["id"] for line in letters.read_text().split("\n") if line]
+    assert sorted(ids) == [1, 2, 3]
+    assert case.update(full_refresh=("out",)).state == "COMPLETED"
+    assert len(letters.read_text().split("\n")) == 7
+    entry = case.manifest().dataset("out")
+    assert (entry.kind, entry.sink_format) == (DatasetKind.SINK, "letters")
+    case.rewrite(OF_ONES_OWN.replace("spark.dataSource.register(Letters)", ""))
+    with pytest.raises(UnsupportedArgument, match="letters") as caught:
+        case.update()
+    assert "dataSource.register" in caught.value.remedy
 
 
 def changed_rows_of_an_aggregation(case: Share) -> Steps:

@@ -27,6 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.storage.place import Place
+from headwater_spark.active_session import made_active
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.deletion_marks import MarkWriter
 from headwater_spark.delta_writes.delta_internals import (
@@ -296,7 +297,7 @@ def file_rewrite(
         marks: rows of other files that are marked as deleted.
     """
     jvm: Any = session._jvm  # noqa: SLF001 - Delta has no public API for this
-    with _active(session, jvm, transaction):
+    with _active(session, transaction):
         yield _begin(session, jvm, table, version, files, transaction, append=append, marks=marks)
 
 
@@ -337,21 +338,15 @@ def _begin(
 
 
 @contextmanager
-def _active(session: SparkSession, jvm: Any, transaction: BatchTransaction) -> Iterator[None]:
+def _active(session: SparkSession, transaction: BatchTransaction) -> Iterator[None]:
     """Make the batch's session the thread's active one inside the block: Delta's internals take their settings from it."""
-    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
-    before = sessions.getActiveSession()
     metadata = "spark.databricks.delta.commitInfo.userMetadata"
     session.conf.set(metadata, transaction.user_metadata)
-    sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
     try:
-        yield
+        with made_active(session):
+            yield
     finally:
         session.conf.unset(metadata)
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def _action(jvm: Any, file: DataFile) -> Any:

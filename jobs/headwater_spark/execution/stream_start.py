@@ -17,6 +17,7 @@ from headwater.definitions.expectation import needs_judgement
 from headwater.definitions.sink import SinkKind
 from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
+from headwater_spark.active_session import made_active
 from headwater_spark.delta_writes.batch_transaction import BatchTarget
 from headwater_spark.delta_writes.known_transactions import stream_format
 from headwater_spark.execution.flow_run import FlowRun
@@ -64,7 +65,7 @@ def start_stream(
     elif not takes_streams(run) or _written_as_batch(run, folder, application):
         target = target_of(run)
     else:
-        query = _start_native(run, stream, run.metadata(epoch=state.epoch))
+        query = _start_native(run, stream, run.metadata(epoch=state.epoch), frame)
         return StartedStream(query, (str(query.id), application))
     writer = BatchWriter(
         target, application, folder, run.metadata(epoch=state.epoch),
@@ -82,8 +83,14 @@ def _written_as_batch(run: FlowRun, folder: Place, application: str) -> bool:
     return has_transaction(run.table, application, planned)
 
 
-def _start_native(run: FlowRun, stream: DataStreamWriter, metadata: dict[str, Any]) -> StreamingQuery:
+def _start_native(
+    run: FlowRun, stream: DataStreamWriter, metadata: dict[str, Any], frame: DataFrame
+) -> StreamingQuery:
     sink = run.dataset.sink
+    if sink is not None and sink.kind is SinkKind.OTHER:
+        # Data sources that the pipeline registered are looked for in the active session.
+        with made_active(frame.sparkSession):
+            return stream.format(sink.format).options(**sink.options).start()
     if sink is not None and sink.kind is not SinkKind.DELTA:
         return stream.format(sink.format).options(**sink.options).start()
     if sink is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType
@@ -10,6 +11,7 @@ from headwater.definitions.flow import Flow
 from headwater.definitions.sink import Sink, SinkKind
 from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater.event_log.redaction import public_address
+from headwater_spark.active_session import made_active
 from headwater_spark.java_classes import java_class
 from headwater_spark.messages.source_errors import describe
 
@@ -71,8 +73,10 @@ def _check_format(frame: DataFrame, flow: Flow, sink: Sink) -> None:
     session = frame.sparkSession
     source = java_class(session._jvm, "org.apache.spark.sql.execution.datasources.DataSource")  # noqa: SLF001
     try:
-        source.lookupDataSourceV2(sink.format, session._jsparkSession.sessionState().conf())  # noqa: SLF001
-    except PySparkException as error:
+        # Data sources that Python registered are looked for in the active session.
+        with made_active(session):
+            source.lookupDataSourceV2(sink.format, session._jsparkSession.sessionState().conf())  # noqa: SLF001
+    except (PySparkException, Py4JJavaError) as error:
         raise UnsupportedArgument(
             f"The sink {flow.target!r} has the format {sink.format!r}: {describe(error).partition(': ')[2]}",
             where=flow.location,
