@@ -246,3 +246,29 @@ def test_validate_writes_nothing(pipeline):
     case.land([{"id": 1}])
     assert [c.name for c in case.manifest().dataset("bronze").columns] == ["id", "_rescued_data"]
     assert case.nothing_written()
+
+
+def test_listings_and_times_of_change(pipeline):
+    """A file counts by the moment at which it was changed, in the read's zone; the event log has how many were listed, and one backfill a day."""
+    case = pipeline(
+        source("backfillInterval=1 day", "!modifiedAfter=2026-01-01 13:00:00", "!timeZone=Europe/Berlin")
+    )
+    noon = 1_767_268_800  # 2026-01-01 12:00 UTC, which is 13:00 in Berlin
+    for number, changed in ((1, noon - 3600), (2, noon), (3, noon + 1)):
+        case.land([{"id": number}])
+        os.utime(case.landing / f"{number:05d}.json", (changed, changed))
+    assert case.update().state == "COMPLETED"
+    assert case.rows("bronze") == [(3,)]
+    entry = case.manifest().flows[0]
+    assert entry.sources[0].options["modifiedAfter"] == "2026-01-01T12:00:00+00:00"
+    assert flow_lag(case.project(), entry).backlog.files == 0
+    case.land([{"id": 4}])
+    assert case.update()["bronze"].output_rows == 1
+    bodies = [
+        record["details"]["operation_progress"]
+        for record in case.events(event_type="operation_progress", containing="AUTO_LOADER")
+    ]
+    assert [(body["type"], body["auto_loader_details"]["num_files_listed"]) for body in bodies] == [
+        ("AUTO_LOADER_BACKFILL", 1), ("AUTO_LOADER_LISTING", 2),
+    ]  # fmt: skip
+    assert {body["auto_loader_details"]["source_path"] for body in bodies} == {str(case.landing)}
