@@ -319,8 +319,8 @@ def test_a_range_beyond_the_last_commit(changed: PipelineCase):
         error: HeadwaterError | Exception | None = changed.update().error
     except QueryFailed as refused:
         error = refused
-    assert error is not None
-    assert "9" in str(error)
+    assert "from start 9 to end 3" in str(error)
+    assert "Give a time or version up to its last commit" in str(error)
 
 
 def test_a_time_beyond_the_last_commit(changed: PipelineCase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from tests.unit.headwater.metrics.conftest import write_checkpoint, write_rows
 from tests.unit.headwater.metrics.test_kafka_backlog import FakeTopics
 
@@ -121,3 +122,17 @@ def test_amounts_count_a_source_once():
         UnreadSource("c", "t", "versions", None, ""),
     )
     assert Unread(sources).amounts() == {"files": 7, "versions": None}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "files"),
+    [([5, 3], 5), ([3, 5], 5), ([0, 2], 2), ([5, None], None), ([None, 5], None), ([], 0)],
+)
+def test_a_source_that_two_flows_read(amounts: list[int | None], files: int | None):
+    """It counts once, as the one that is further behind has it; what one of them can't count is not known."""
+    sources = [UnreadSource(f"f{n}", "in", "files", amount, "-") for n, amount in enumerate(amounts)]
+    others = (UnreadSource("g", "out", "files", 2, "-"), UnreadSource("g", "in", "records", 7, "-"))
+    assert Unread((*sources, *others)).amounts() == {
+        "files": None if files is None else files + 2,
+        "records": 7,
+    }

@@ -34,6 +34,14 @@ def test_nothing_there(tmp_path):
     assert offsets.files_seen(gone) == []
 
 
+@pytest.mark.parametrize("text", ["[]", "{}", '{"id": 7}', '{"id": null}', "7"])
+def test_metadata_without_an_id(tmp_path, text: str):
+    """It names no query: to take it for one without an id would begin a new one."""
+    (tmp_path / "metadata").write_text(text)
+    with pytest.raises(CheckpointUnreadable, match="holds no query id"):
+        offsets.query_id(tmp_path)
+
+
 def test_last_batch_needs_both_logs(tmp_path):
     """A batch counts only where it is planned and committed; temporary files beside do not confuse."""
     for batch in (9, 10, 11):

@@ -123,6 +123,23 @@ def test_the_end_of_the_update_decides_where_the_log_is_silent(outcome, ending):
     assert decide(SILVER, [], outcome).ending is ending
 
 
+@pytest.mark.parametrize(
+    ("results", "ending"),
+    [
+        (["COMPLETED", "COMPLETED"], Ending.UPDATED),
+        (["COMPLETED", "STOPPED"], Ending.FAILED),
+        (["COMPLETED"], Ending.FAILED),
+        (["COMPLETED", "RUNNING"], Ending.FAILED),
+    ],
+)
+def test_a_table_that_was_done_before_its_update_failed(results, ending):
+    """What all of its flows have written wakes those who wait for it; where one of them is missing, it is not done."""
+    mine = [
+        flow(state, name=name, output_rows=1) for name, state in zip(("one", "two"), results, strict=False)
+    ]
+    assert decide(TWO_FLOWS, [*mine, flow("FAILED", dataset="gold")], BROKEN).ending is ending
+
+
 @pytest.mark.parametrize(("rows", "ending"), [(5, Ending.UPDATED), (0, Ending.LEFT_OUT)])
 def test_an_update_that_is_marked_as_a_success_while_it_runs(rows, ending):
     """Rows that were committed until then are announced: nothing new would be left to wake anybody. Without any, the table is left out."""

@@ -1,0 +1,39 @@
+"""Which epochs of which flows there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.checkpoints.listing import list_checkpoints
+
+
+def listed(root: Path) -> list[tuple[str, str, int, bool]]:
+    """The epochs, and which of them is live."""
+    return [(one.dataset, one.flow, one.epoch, one.live) for one in list_checkpoints(root)]
+
+
+def test_epochs_of_flows(tmp_path: Path):
+    """In order; the live one is there, though nothing lies in it yet, where the flow has others."""
+    assert listed(tmp_path) == []
+    for dataset, flow, live, epochs in (("b", "x", 10, (2, 9)), ("a", "y", 0, ()), ("b", "a", 1, (1, 0))):
+        checkpoint = flow_checkpoint(tmp_path, dataset, flow)
+        checkpoint.write_state(FlowState(epoch=live))
+        for epoch in epochs:
+            checkpoint.epoch_folder(epoch).mkdir()
+    (tmp_path / "checkpoints" / "b" / "file").write_text("")
+    assert listed(tmp_path) == [
+        ("b", "a", 0, False),
+        ("b", "a", 1, True),
+        ("b", "x", 2, False),
+        ("b", "x", 9, False),
+        ("b", "x", 10, True),
+    ]
+
+
+def test_a_live_epoch_that_is_not_known(tmp_path: Path):
+    """The others are shown all the same."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    checkpoint.epoch_folder(3).mkdir(parents=True)
+    checkpoint.state_file.write_text("{")
+    assert listed(tmp_path) == [("t", "f", 3, False)]
