@@ -28,9 +28,11 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 def view(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, now: Any = "1", force: bool = False, one: Flow | None = None,
-    time_dependent: bool = False, rows_read: bool = False, schema: Any = None, quality: Quality | None = None, **state: Any,
+    time_dependent: bool = False, rows_read: bool = False, schema: Any = None, quality: Quality | None = None,
+    made_ready: list[Any] | None = None, **state: Any,
 ) -> tuple[list[Any], Any]:  # fmt: skip
     """What a refresh of a view writes, and which technique it says it took."""
+    made_ready = [] if made_ready is None else made_ready
     table = dataset(kind=DatasetKind.MATERIALIZED_VIEW, schema=schema)
     context: Any = context_of(tmp_path, table)
     context.pipeline.manifest.flows = (
@@ -61,7 +63,9 @@ def view(
     monkeypatch.setattr(full_refresh, "slice_condition", lambda *_: "day > 1")
     monkeypatch.setattr(full_refresh, "keep_clustering", lambda *_: None)
     # Roles are those of tests/unit/headwater/preflight/test_role_checks.py.
-    monkeypatch.setattr(full_refresh, "make_replaceable", lambda *_, **__: None)
+    monkeypatch.setattr(
+        full_refresh, "make_replaceable", lambda _run, last, force: made_ready.append((last.epoch, force))
+    )
     # Nothing is written here, so that the table's log names no refresh.
     monkeypatch.setattr(full_refresh, "view_log", lambda *_: ViewLog(update="u1"))
     full_refresh.refresh_view(run_of(context, table, one), force=force)
@@ -69,6 +73,16 @@ def view(
         more["details"] for kind, _, more in context.events.emitted if kind == "planning_information"
     ]
     return rows.writes, json.dumps(techniques)
+
+
+@pytest.mark.parametrize(
+    ("force", "now", "made"), [(False, "2", [(4, False)]), (True, "1", [(4, True)]), (False, "1", [])]
+)
+def test_rows_that_may_be_replaced(monkeypatch, tmp_path: Path, force: bool, now: str, made: list[Any]):
+    """Each refresh that writes makes sure that they are a view's, or may be taken away; one that finds no news does not look."""
+    made_ready: list[Any] = []
+    view(monkeypatch, tmp_path, force=force, now=now, made_ready=made_ready, epoch=4)
+    assert made_ready == made
 
 
 def test_a_view_whose_sources_have_not_moved(monkeypatch, tmp_path: Path):
