@@ -61,6 +61,15 @@ def test_a_stream_that_has_not_run(tmp_path: Path):
         live_position(one)
 
 
+@pytest.mark.parametrize("lacks", [{"table": None}, {"table": Path("gone")}, {"sources": None}])
+def test_a_flow_of_which_nothing_is_known(tmp_path: Path, lacks: dict[str, Any]):
+    """Without its table, or a graph that says what it reads, it counts as one that has not run yet."""
+    one = start(tmp_path)
+    plan_batch(one.folder, 0, {"reservoirVersion": 10}, done=True)
+    with pytest.raises(RangeNotReadYet, match="has not run yet"):
+        live_position(replace(one, **lacks))
+
+
 def test_a_position_that_belongs_to_no_source(tmp_path: Path):
     """Where the checkpoint has another number of positions than the flow has sources, none is guessed."""
     one = start(tmp_path, SOURCE, SOURCE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +93,15 @@ def test_the_table_has_to_be_quiet(orders, watch):
     assert watching.look() is None
     clock[0] += 70
     assert bounds(watching.look()) == (0, 1)
+
+
+@pytest.mark.parametrize(("age", "quiet"), [(59.9, False), (60.0, True), (60.1, True)])
+def test_how_long_a_table_has_to_be_quiet(watch, age: float, quiet: bool):
+    """As long as that, from the newest commit on."""
+    watching = watch(now=lambda: 1_000.0 + age, quiet_seconds=60)
+    newest = datetime.fromtimestamp(1_000.0, UTC).isoformat()
+    assert watching._is_quiet(SimpleNamespace(committed_at=newest)) is quiet
+    assert watching._is_quiet(SimpleNamespace(committed_at=None))
 
 
 def test_only_updates_of_the_selected_columns_wake(orders, watch):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from tests.unit.headwater.metrics.conftest import write_rows
+from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.versions import read_commit
 from headwater.maintenance.chore import Engine
-from headwater.maintenance.file_layout import Optimize
+from headwater.maintenance.file_layout import Optimize, _changed_since_rewrite
 
 
 def test_the_plan_changes_nothing(kept):
@@ -84,3 +87,23 @@ def test_features_that_delta_rs_does_not_write_are_sparks(tmp_path):
     log = table / "_delta_log" / f"{0:020d}.json"
     log.write_text(log.read_text().replace('"changeDataFeed"', '"changeDataFeed","rowTracking"'))
     assert Optimize("t", table, {}).look().engine is Engine.SPARK
+
+
+@pytest.mark.parametrize(
+    ("ordered", "wanted", "again"),
+    [
+        (["a"], ["a"], False),
+        (["b"], ["a"], True),
+        (["a", "b"], ["a"], True),
+        ([], ["a"], True),
+        ([], None, False),
+        (["a"], None, True),
+    ],
+)
+def test_an_order_of_other_columns_is_none(tmp_path, ordered, wanted, again):
+    """Files that were put together, or sorted by something else, are still to be sorted."""
+    commit(tmp_path)
+    head = commit(tmp_path, operation="OPTIMIZE", operationParameters={"zOrderBy": json.dumps(ordered)})
+    assert _changed_since_rewrite(tmp_path, head, wanted) is again
+    head = commit(tmp_path, operation="SET TBLPROPERTIES")
+    assert _changed_since_rewrite(tmp_path, head, wanted) is again

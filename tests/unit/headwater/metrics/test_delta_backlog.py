@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -128,3 +129,16 @@ def test_damaged_log(table):
     (table / "_delta_log" / f"{1:020d}.json").unlink()
     with pytest.raises(SourceUnreachable, match="can't be read"):
         table_head(table)
+
+
+def test_the_age_of_what_a_first_run_will_read(table):
+    """It is that of the table's first commit; an empty table has nothing to read, however old."""
+    log = table / "_delta_log" / f"{0:020d}.json"
+    oldest = last_change(table, 0)
+    assert oldest is not None
+    backlog = delta_backlog(table, None, {})
+    assert backlog.seconds == pytest.approx(time.time() - oldest.timestamp, abs=5)
+    lines = [line for line in log.read_text().splitlines() if '"commitInfo"' not in line]
+    log.write_text("\n".join(lines) + "\n")
+    os.utime(log, (time.time() - 7200,) * 2)
+    assert delta_backlog(table, None, {}).seconds == pytest.approx(7200, abs=60)

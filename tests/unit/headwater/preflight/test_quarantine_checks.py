@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.quarantine_checks import quarantine_was_lost
+from headwater.preflight.quarantine_checks import quarantine_log_is_damaged, quarantine_was_lost
 
 FLOWS = ("first", "second")
 
@@ -124,3 +124,17 @@ def test_files_count(tmp_path: Path):
     """A file that could not be read is a row of the quarantine, too."""
     commit(tmp_path / "t", quarantined=0, files=1)
     assert found(start_of(tmp_path, state=FlowState())) == ["QUARANTINE_GONE"]
+
+
+@pytest.mark.parametrize(("has", "hole"), [(True, True), (True, False), (False, True)])
+def test_a_hole_in_its_log(tmp_path: Path, has: bool, hole: bool):
+    """It is named, where the flow has a quarantine; a folder of that name that is none of its own is not looked at."""
+    commit(tmp_path / "t")
+    for number in range(3):
+        write_deltalake(str(tmp_path / "t_quarantine"), pa.table({"id": [number]}), mode="append")
+    if hole:
+        (tmp_path / "t_quarantine" / "_delta_log" / f"{1:020d}.json").unlink()
+    start = start_of(tmp_path, state=FlowState(has_quarantine=has))
+    damages = list(quarantine_log_is_damaged(start))
+    assert [damage.blocks for damage in damages] == ([True] if has and hole else [])
+    assert list(quarantine_log_is_damaged(replace(start, quarantine=None))) == []

@@ -36,6 +36,26 @@ def test_who_is_asked_for_news(done, words: list[str], asked: bool):
     assert (verdict is not None) is asked
 
 
+@pytest.mark.parametrize(
+    ("had", "there", "moved"), [(False, False, False), (True, True, False), (True, False, True)]
+)
+def test_a_quarantine_that_is_gone(done, had: bool, there: bool, moved: bool):
+    """It is missed where the flow had one; a table with rules that has kept nothing out has none."""
+    datasets = tuple(
+        entry.model_copy(update={"quarantine": f"{entry.location}_quarantine"})
+        if entry.name == "silver"
+        else entry
+        for entry in done.manifest.datasets
+    )
+    manifest = done.manifest.model_copy(update={"datasets": datasets})
+    (done.project.state_folder / "manifest.json").write_text(manifest.to_json())
+    done.checkpoint("silver").update_state(has_quarantine=had)
+    if there:
+        write_rows(manifest.quarantine_path(done.project.warehouse, "silver"), 1)
+    verdict = has_news(done.project)
+    assert (verdict.moved, verdict.reasons) == (moved, ("the quarantine of silver is gone",) if moved else ())
+
+
 def test_never_run(pipeline):
     """A pipeline without a manifest in storage has to run."""
     assert has_news(pipeline.project).moved
