@@ -103,3 +103,17 @@ def test_a_table_without_rules_has_what_was_read():
     assert decided(BatchCounts(7, None), commit(7), None, has_rules=False) == BatchCounts(7, None)
     again = decided(SEEN_NOTHING, commit(7), Recount(7), has_rules=False)
     assert again == BatchCounts(7, None, origin=RECOMPUTED)
+
+
+def test_rows_that_nobody_has_judged_again():
+    """What was read is known, and what its rules came to is not: the record says so."""
+    counts = decided(BatchCounts(7, None), commit(6), None)
+    assert (counts.input_rows, counts.quality, counts.quality_known, counts.origin) == (
+        7,
+        None,
+        False,
+        UNKNOWN,
+    )
+    judged = quality(7, 1)
+    counts = decided(BatchCounts(7, None), commit(6, judged), None)
+    assert (counts.quality, counts.quality_known, counts.origin) == (judged, True, None)

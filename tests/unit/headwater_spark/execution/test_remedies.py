@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from headwater.checkpoints.layout import FlowState
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
+from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.definitions.flow import Flow
 from headwater.errors import (
     FlowFailed,
@@ -23,6 +26,7 @@ from headwater_spark.execution import remedies
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.restarts import Start, run_with_restarts
+from headwater_spark.quarantine.unreadable_files import UnreadableFile
 
 ORDERS = Dataset("orders", DatasetName(None, "shop", "orders"), DatasetKind.STREAMING_TABLE)
 FLOW = Flow("orders", "orders", lambda: None)
@@ -168,3 +172,70 @@ def test_other_failures_are_for_others():
     assert remedies.reload_columns(run_of()[0], FIELDS, Start()) is None
     assert remedies.reload_columns(run_of()[0], ValueError("[DELTA] x"), Start()) is None
     assert remedies.leave_files_out(run_of()[0], FIELDS, Start()) is None
+
+
+def test_columns_are_read_again_after_each_batch():
+    """A query may run for days: only a second change before anything was written is one too many."""
+    run, _ = run_of()
+    reload = remedies.ReloadColumns(run)
+    assert reload(TARGET, Start()) is not None
+    with pytest.raises(SchemaChanged):
+        reload(TARGET, Start(reloaded=True))
+    run.outcome.batches = 1
+    assert reload(TARGET, Start(reloaded=True)) is not None
+    with pytest.raises(SchemaChanged):
+        reload(TARGET, Start(reloaded=True))
+    assert reload(ValueError("other"), Start()) is None
+
+
+def unreadable(*names: str) -> list[UnreadableFile]:
+    return [UnreadableFile(f"/in/{name}", 0, 7, 0, None, "cut off") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [("a", "quarantine: a."), ("abc", "quarantine: a, b, c."), ("abcde", "quarantine: a, b, c and 2 more.")],
+)
+def test_files_are_left_out_beside_those_before(monkeypatch, found: str, named: str):
+    """The next start leaves out both, at once, in the same attempt."""
+    run, _ = run_of()
+    known: list[object] = []
+    monkeypatch.setattr(
+        remedies, "_unreadable", lambda _run, _failure, before: known.append(before) or unreadable(*found)
+    )
+    before = tuple(unreadable("z"))
+    following = remedies.leave_files_out(run, FIELDS, Start(2, 9.0, reloaded=True, left_out=before))
+    assert following is not None
+    assert known == [before]
+    assert following.left_out == (*before, *unreadable(*found))
+    assert (following.attempt, following.seconds, following.reloaded) == (2, 0.0, True)
+    assert (following.reason or "").endswith(named)
+
+
+CUT_OFF = SparkRuntimeException(
+    "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a.  SQLSTATE: KD001"
+)
+
+
+@pytest.mark.parametrize(
+    ("failure", "action", "state", "looked"),
+    [
+        (CUT_OFF, ViolationAction.QUARANTINE, FlowState(epoch=3), True),
+        (CUT_OFF, ViolationAction.DROP, FlowState(epoch=3), False),
+        (CUT_OFF, ViolationAction.QUARANTINE, None, False),
+        (FIELDS, ViolationAction.QUARANTINE, FlowState(epoch=3), False),
+    ],
+)
+def test_when_files_are_looked_for(monkeypatch, failure, action, state, looked: bool):
+    """Where one failed by itself and the table has a quarantine for it; the files of the live epoch are looked at."""
+    run, _ = run_of()
+    rules = (Expectation("r", "id > 0", action),)
+    checkpoint = SimpleNamespace(read_state=lambda: state, epoch_folder=lambda epoch: f"epoch {epoch}")
+    one = SimpleNamespace(
+        dataset=SimpleNamespace(expectations=rules), checkpoint=checkpoint, flow=FLOW, context=run.context,
+        settings=lambda _: nullcontext(),
+    )  # fmt: skip
+    one.context.pipeline.evaluation.evaluate = lambda _: "frame"
+    monkeypatch.setattr(remedies, "find_unreadable", lambda frame, folder, _, known: [(frame, folder, known)])
+    found = remedies._unreadable(one, failure, ("known",))  # type: ignore[arg-type]
+    assert found == ([("frame", "epoch 3", ("known",))] if looked else [])
