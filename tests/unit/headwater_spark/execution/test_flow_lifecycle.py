@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.errors import FlowFailed, FlowInterrupted
 from headwater.event_log.details import FlowStatus
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag
@@ -89,3 +90,39 @@ def test_the_reason_of_each_source_is_in_the_record(monkeypatch: pytest.MonkeyPa
             {"source_name": "b", "backlog_unknown": "the broker is away"},
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("transient", "left", "again"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_whether_a_failure_is_tried_again(transient: bool, left: bool, again: bool):
+    """Where it may pass, and the update has an attempt left."""
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    context.say = lambda *_, **__: None  # type: ignore[method-assign]
+    context.attempts_left = left  # type: ignore[attr-defined]
+    outcome.status = FlowStatus.FAILED
+    outcome.error = FlowInterrupted("no") if transient else FlowFailed("no")
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
+    assert [(record["status"], record["will_retry"]) for record in context.records] == [
+        (FlowStatus.FAILED, again)
+    ]
+
+
+def test_a_flow_that_was_stopped():
+    """It has a version, and says nothing of another try."""
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    context.say = lambda *_, **__: None  # type: ignore[method-assign]
+    outcome.status, outcome.version = FlowStatus.STOPPED, 7
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
+    assert context.records == [{"status": FlowStatus.STOPPED, "version": 7}]
+
+
+def test_a_flow_that_will_look_again(monkeypatch: pytest.MonkeyPatch):
+    """Between two rounds it is idle."""
+    unknown = FlowLag("bronze", "bronze", True, Backlog(), ())
+    monkeypatch.setattr(flow_lifecycle, "flow_lag", lambda *_: unknown)
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    context.say = lambda *_, **__: None  # type: ignore[method-assign]
+    context.more_rounds, outcome.status = True, FlowStatus.COMPLETED
+    flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
+    assert [record["status"] for record in context.records] == [FlowStatus.IDLE]
