@@ -42,3 +42,17 @@ MOVED = {"technique": "ROW_BASED", "seconds": 1.25, "full": 9.0}
 def test_what_comes_next(policy: RefreshPolicy, facts: dict[str, Any], words: str) -> None:
     """Each case names the technique, and why it is that one."""
     assert words in NextRefresh(policy, **{"eligible": True, **facts}).text
+
+
+@pytest.mark.parametrize(
+    ("edited", "against", "said"),
+    [(True, None, True), (False, None, False), (True, "it reads a clock", False)],
+)
+def test_an_edited_pipeline(edited: bool, against: str | None, said: bool):
+    """That its files have changed may make the refresh another one, unless it is recomputed in any case."""
+    given = NextRefresh(
+        RefreshPolicy.AUTO, eligible=True, edited=edited, against=against, technique="ROW_BASED"
+    )
+    plain = NextRefresh(RefreshPolicy.AUTO, eligible=True, against=against, technique="ROW_BASED")
+    assert (given.text != plain.text) is said
+    assert given.text.startswith(plain.text)

@@ -37,3 +37,37 @@ def test_versions_that_took_rows_away(tmp_path: Path):
     log_of(tmp_path, {"remove": {"path": "d"}})
     with pytest.raises(InvalidRange, match="removed rows"):
         added_rows.added_rows(None, tmp_path, 0, 0)  # type: ignore[arg-type]
+
+
+class Part(list[Any]):
+    """Rows of some files of a version."""
+
+    def unionByName(self, other: Part, *, allowMissingColumns: bool) -> Part:  # noqa: N802, N803 - Spark's names
+        """Both, also where a later version has more columns."""
+        assert allowMissingColumns
+        return Part([*self, *other])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "skip", "read"),
+    [
+        # "b" was compacted away since: it is read in the version that brought it; the others as they are now.
+        (0, 3, True, [("b", 1), ("a", 3), ("e", 3)]),
+        (1, 1, False, [("b", 1)]),
+        (0, 0, False, [("a", 0)]),
+        (2, 2, True, []),
+    ],
+)
+def test_where_each_file_is_read(
+    monkeypatch: pytest.MonkeyPatch, first: int, last: int, skip: bool, read: list[tuple[str, int]]
+):
+    """In the newest version of the range where it is still there, else in its own; commits that are left out bring nothing."""
+    brought = [(["a"], False), (["b"], False), (["d"], True), (["e"], False)]
+    there = [{"a"}, {"a"}, {"a", "d"}, {"a", "d", "e"}]
+    monkeypatch.setattr(added_rows, "_data_files", lambda _, version: brought[version])
+    monkeypatch.setattr(added_rows, "_files_at", lambda _, version: there[version])
+    monkeypatch.setattr(
+        added_rows, "_part", lambda _session, _table, version, names: Part((name, version) for name in names)
+    )
+    rows: Any = added_rows.added_rows(None, Path("t"), first, last, skip_changes=skip)  # type: ignore[arg-type]
+    assert list(rows) == read
