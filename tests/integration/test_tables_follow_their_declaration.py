@@ -91,6 +91,23 @@ def test_clustering(pipeline, spark):
     assert [len(case.rows(name)) for name in BOTH] == [2, 2]
 
 
+def test_clustering_by_columns_of_any_name(pipeline, spark):
+    """Names with blanks and dots are columns, and a dotted name that is none is a field of a struct; each survives a recompute."""
+    columns = '"id AS `a b`", "id AS `c.d`", "named_struct(\'x\', id) AS st"'
+    query = f"{READ}.selectExpr({columns})"
+    arguments = 'cluster_by=["a b", "c.d", "st.x"]'
+    view = source(arguments, "materialized_view", query.replace("readStream", "read"))
+    case = pipeline(source(arguments, query=query) + view.replace("def t()", "def v()"))
+    for number in (1, 2):
+        case.land([row(number)])
+        report = case.update()
+        assert report.state == "COMPLETED", report.error
+        for name in BOTH:
+            stored = [column.replace("`", "") for column in detail(spark, case, name).clusteringColumns]
+            assert stored == ["a b", "c.d", "st.x"]
+    assert [len(case.rows(name)) for name in BOTH] == [2, 2]
+
+
 def test_partitioning(pipeline):
     """partition_cols are the table's partitions; another set is refused with the way out, which works."""
     case = pipeline(source('partition_cols=["day"]'))

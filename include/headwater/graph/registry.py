@@ -105,11 +105,7 @@ class Registry:
             (other for name, other in self._datasets.items() if name.lower() == dataset.name.lower()), None
         )
         if taken is not None:
-            raise DuplicateDataset(
-                f"The dataset {dataset.name!r} is defined twice.",
-                where=f"{dataset.location}, and before at {taken.location}",
-                remedy="Rename one of them; to fill one table from several queries use dp.append_flow.",
-            )
+            raise _defined_twice(dataset, taken)
         self._datasets[dataset.name] = self._without_idle_properties(dataset)
         self._note_idle(dataset, idle)
         if function is not None:
@@ -267,3 +263,19 @@ def registering(registry: Registry) -> Iterator[Registry]:
         yield registry
     finally:
         _ACTIVE.reset(token)
+
+
+def _defined_twice(dataset: Dataset, taken: Dataset) -> DuplicateDataset:
+    what = f"The dataset {dataset.name!r} is defined twice"
+    if dataset.location == taken.location:
+        return DuplicateDataset(
+            f"{what}: its line is run twice.",
+            where=dataset.location,
+            remedy="In a loop give each turn's dataset a name of its own. A source that another one imports is run as a source and as "
+            "a module: put what both need into a module that `libraries` leaves out, outside of their folder.",
+        )
+    return DuplicateDataset(
+        f"{what}.",
+        where=f"{dataset.location}, and before at {taken.location}",
+        remedy="Rename one of them; to fill one table from several queries use dp.append_flow.",
+    )

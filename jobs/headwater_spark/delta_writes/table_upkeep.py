@@ -22,7 +22,7 @@ from headwater_spark.delta_writes.tables import (
     made_by,
     reshape_table,
 )
-from headwater_spark.plans.names import quoted
+from headwater_spark.plans.names import column_path, quoted
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable as LogReader
@@ -169,9 +169,14 @@ def keep_clustering(spark: SparkSession, dataset: Dataset, path: Place) -> None:
     if not (clustered or dataset.cluster_columns):
         return
     stored = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("clusteringColumns").collect()[0][0]
-    if [name.lower() for name in stored] != [name.lower() for name in dataset.cluster_columns]:
-        columns = ", ".join(map(quoted, dataset.cluster_columns))
+    if list(map(_plain, stored)) != list(map(_plain, dataset.cluster_columns)):
+        known = columns_of(table)
+        columns = ", ".join(column_path(name, known) for name in dataset.cluster_columns)
         spark.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY {f'({columns})' if columns else 'NONE'}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("`", "").lower()
 
 
 def _escaped(text: str) -> str:

@@ -18,6 +18,7 @@ from headwater.storage.place import Place
 from headwater.storage.walking import is_there_for_hadoop, remove_tree
 from headwater_spark.delta_writes.column_mapping import BY_NAME
 from headwater_spark.java_classes import java_class
+from headwater_spark.plans.names import column_path
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY
 from headwater_spark.plans.schemas import needs_column_mapping
 
@@ -184,5 +185,6 @@ def _declared(
     if dataset.partition_columns:
         builder = builder.partitionedBy(*dataset.partition_columns)
     if dataset.cluster_columns:
-        builder = builder.clusterBy(*dataset.cluster_columns)
+        columns = {field.name.lower() for field in schema.fields}
+        builder = builder.clusterBy(*(column_path(name, columns) for name in dataset.cluster_columns))
     return builder

@@ -68,7 +68,8 @@ def flow_error(flow: Flow, error: BaseException, labels: frozenset[str] = frozen
     if raised is not None:
         raised.where = str(line or "")
         return raised
-    text = redact_text(_root(messages) or describe(error))
+    # The parser's messages begin with an empty line, and tables show the first line alone.
+    text = re.sub(r"\A([\w.$]+:)\s+", r"\1 ", redact_text(_root(messages) or describe(error)))
     if (file := damaged_file(messages)) is not None:
         text = f"{file} can't be read: {text}"
     if isinstance(error, Py4JNetworkError) or shows(causes, PASSING):

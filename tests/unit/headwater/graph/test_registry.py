@@ -50,6 +50,22 @@ def test_a_name_defined_twice(registry: Registry, other: str):
     assert caught.value.where.count(f"{here()}:") == 2
 
 
+def test_a_line_that_is_run_twice(registry: Registry):
+    """Both places are one: a loop without names of its own, or a source that another one imports. The remedy says so."""
+
+    def declare() -> None:
+        dp.create_streaming_table("orders")
+
+    declare()
+    with pytest.raises(DuplicateDataset) as caught:
+        declare()
+    assert "that another one imports" in caught.value.remedy
+    assert caught.value.where.count(f"{here()}:") == 1
+    with pytest.raises(DuplicateDataset) as caught:
+        dp.create_streaming_table("orders")
+    assert "imports" not in caught.value.remedy
+
+
 def test_properties_that_only_the_platform_has(registry: Registry):
     """Delta would refuse them, and no row depends on them: they are left out, in any letter case, and noted."""
     properties = {

@@ -122,3 +122,18 @@ def test_a_connection_that_is_lost():
     assert isinstance(error, FlowInterrupted)
     assert error.transient
     assert not flow_error(FLOW, ValueError("Answer from Java side is empty")).transient
+
+
+class ParseException(Exception):
+    """In place of Spark's."""
+
+
+def test_the_first_line_says_what_failed():
+    """Spark's parser begins its message with an empty line, and tables and logs show the first line alone."""
+    error = flow_error(
+        FLOW, ParseException("\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'b'.\n\n== SQL ==\na b")
+    )
+    assert (
+        error.what.splitlines()[0]
+        == "Flow 't' failed: ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'b'."
+    )
