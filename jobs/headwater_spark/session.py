@@ -29,6 +29,8 @@ _RUNTIME_DEFAULTS = {
     # Without this a Python UDF over a Parquet or Delta read never ends in Spark 4.2.0.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # The old form of times, which is Spark's default, is read as nanoseconds by others: the year 9999 is 1816 then (decision 0262).
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     # Checkpoints are managed, so a source's schemaTrackingLocation can't lie inside one.
     "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation": "true",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
 from headwater.delta_log.listed_files import listed_files
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
+from headwater.maintenance.kept_values import values_kept
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
 
@@ -111,7 +112,8 @@ class Optimize:
     def _step(self, opened: DeltaTable, files: Sequence[_File], what: str) -> Step:
         size = sum(file.bytes for file in files)
         rows = [file.rows for file in files if file.rows is not None]
-        engine = Engine.HERE if size <= _MOST_BYTES_HERE and delta_rs_may_write(opened) else Engine.SPARK
+        here = size <= _MOST_BYTES_HERE and delta_rs_may_write(opened) and values_kept(opened)
+        engine = Engine.HERE if here else Engine.SPARK
         count = sum(rows) if len(rows) == len(files) else None
         return Step(self.kind, self.subject, what, len(files), size, count, engine)
 
