@@ -151,9 +151,9 @@ def _show(explained: Mapping[str, Any]) -> None:
             "source",
             "if it only got new rows",
             "if rows changed or went",
-            "columns that name the changed part",
+            "the view's columns that name the changed part",
         ]
-        print_table("How the view follows one source", columns, rows)
+        print_table("How the view follows each source, where it alone changed", columns, rows)
     _show_sources(following)
     if "rejected" in following and explained["refresh_policy"] != RefreshPolicy.AUTO:
         print(f'With refresh_policy="auto" it would be recomputed: {following["rejected"]}.')
@@ -228,7 +228,11 @@ def _show_sources(following: Mapping[str, Any]) -> None:
     for title, columns, shown in (
         ("Since the last refresh", happening, rows),
         ("What the sources need", ("source", "needs"), needs),
-        ("Expected of both ways", ("technique", "time", "reads"), ways),
+        (
+            "Expected of both ways" if len(ways) > 1 else "Expected of a full refresh",
+            ("technique", "time", "reads"),
+            ways,
+        ),
     ):
         print()
         print_table(title, columns, shown)

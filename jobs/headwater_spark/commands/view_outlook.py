@@ -29,7 +29,7 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.execution.refresh_decision import BEGINNINGS
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
-from headwater_spark.resolution.incremental_views import RECOMPUTED
+from headwater_spark.resolution.incremental_views import RECOMPUTED, named_in
 
 NO_TABLE = SourceNeeds(is_table=False, in_query=True, grown=False, changed=False)
 
@@ -67,8 +67,8 @@ def outlook(
         if folder is None:
             shown[source.name or source.path or str(source.kind)] = {"bytes": None, "needs": NO_TABLE.text}
             continue
-        name = _name(source, folder)
-        known[name] = change_since(source, folder, record, columns.get(name, frozenset()))
+        name = source.name or named_in(project.warehouse, str(folder))
+        known[name] = change_since(source, folder, record, columns.get(name, frozenset()), name)
         shown[name] = {"bytes": _bytes(folder), "needs": _needs(name, folder, sources), **_facts(known[name])}
     changes = {
         name: one
@@ -143,10 +143,6 @@ def _needs(name: str, folder: Place, sources: Sequence[Mapping[str, Any]]) -> st
     return SourceNeeds(True, bool(reads), grown=grown, changed=changed, change_feed=feed).text
 
 
-def _name(source: SourceEntry, folder: Place) -> str:
-    return source.name or str(folder)
-
-
 def _bytes(folder: Place) -> int | None:
     try:
         return sum(file.bytes for file in snapshot_files(folder)) if table_head(folder) else None
@@ -170,7 +166,11 @@ def behind_subqueries(
 
 
 def change_since(
-    source: SourceEntry, folder: Place, record: RefreshRecord | Issue, columns: frozenset[str] | None
+    source: SourceEntry,
+    folder: Place,
+    record: RefreshRecord | Issue,
+    columns: frozenset[str] | None,
+    name: str,
 ) -> SourceChange | Issue | None:
     """What happened to a source since the last refresh; None where that is not known.
 
@@ -178,11 +178,12 @@ def change_since(
         folder: its table's.
         record: of the last refresh, or why there is none.
         columns: of the source, those that matter; None: all.
+        name: what to call it.
     """
     head = table_head(folder)
     if isinstance(record, Issue) or head is None:
         return None
-    name, before = _name(source, folder), (record.sources or {}).get(str(source.location))
+    before = (record.sources or {}).get(str(source.location))
     if before is None:
         return Issue(IssueType.CHANGE_SET_MISSING, f"the last refresh did not note a version of {name}")
     if before.table_id != head.table_id or before.version > head.version:

@@ -13,6 +13,7 @@ from headwater.graph.manifest import DatasetEntry, IncrementalEntry, Manifest, S
 from headwater.incremental.costs import Limits, limits_from
 from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import Issue, Technique
+from headwater.storage.place import Place
 from headwater_spark.plans.plan_walk import descends_from, items, simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
@@ -34,14 +35,9 @@ def with_incremental_views(pipeline: ResolvedPipeline) -> Manifest:
         if one.kind is not DatasetKind.MATERIALIZED_VIEW:
             return one
         known = incremental_entry(pipeline, pipeline.dataset(one.name))
-        # The file is the same on each machine.
-        sources = (
-            source.model_copy(update={"source": source.source.replace(warehouse, "")})
-            for source in known.sources
-        )
-        return one.model_copy(update={"incremental": known.model_copy(update={"sources": tuple(sources)})})
+        return one.model_copy(update={"incremental": known})
 
-    manifest, warehouse = pipeline.manifest, f"{pipeline.project.warehouse}/"
+    manifest = pipeline.manifest
     return manifest.model_copy(update={"datasets": tuple(map(entry, manifest.datasets))})
 
 
@@ -167,7 +163,13 @@ def table_techniques(
 def _source(pipeline: ResolvedPipeline, relation: Any) -> str:
     paths = [str(path.toString()) for path in items(relation.relation().location().rootPaths())]
     # Tables of the pipeline are read by stand-ins, in folders of their names.
-    stubs = str(pipeline.evaluation.stubs)
+    stubs, warehouse = str(pipeline.evaluation.stubs), pipeline.project.warehouse
     return ", ".join(
-        path.rpartition("/")[2] if stubs in path else path.removeprefix("file:") for path in paths
+        path.rpartition("/")[2] if stubs in path else named_in(warehouse, path.removeprefix("file:"))
+        for path in paths
     )
+
+
+def named_in(warehouse: Place, folder: str) -> str:
+    """What a table is called by its folder: as events call it, and on each machine alike, where it is in the warehouse."""
+    return folder.removeprefix(f"{warehouse}/")

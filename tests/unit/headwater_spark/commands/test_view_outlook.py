@@ -39,7 +39,7 @@ def test_columns_that_changed(table: Path, columns: set[str] | None, followed: b
     record = recorded(table)
     changed = pa.table({"k": [1], "v": ["x"]})
     write_deltalake(str(table), changed, mode="overwrite", schema_mode="overwrite")
-    found = change_since(SOURCE, table, record, None if columns is None else frozenset(columns))
+    found = change_since(SOURCE, table, record, None if columns is None else frozenset(columns), "t")
     if followed:
         assert isinstance(found, SourceChange)
     else:
@@ -52,10 +52,10 @@ def test_another_table(table: Path) -> None:
     record = recorded(table)
     other = RefreshRecord("", "", sources={"shop/t": SourceState("another", 0)})
     for one in (other, RefreshRecord("", "", sources={})):
-        found = change_since(SOURCE, table, one, frozenset({"k"}))
+        found = change_since(SOURCE, table, one, frozenset({"k"}), "t")
         assert isinstance(found, Issue)
         assert found.kind is IssueType.CHANGE_SET_MISSING
-    assert isinstance(change_since(SOURCE, table, record, frozenset({"k"})), SourceChange)
+    assert isinstance(change_since(SOURCE, table, record, frozenset({"k"}), "t"), SourceChange)
 
 
 def test_sources_of_subqueries() -> None:
