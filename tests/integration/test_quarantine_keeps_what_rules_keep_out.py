@@ -434,11 +434,14 @@ def test_a_quarantine_that_is_not_there_is_no_stream(pipeline):
 
 
 def test_a_quarantine_that_is_gone_is_missed(pipeline):
-    """Its rows were read: an update is refused though nothing is new, until the quarantine is back or somebody gives it up."""
+    """Its rows were read: an update is refused though nothing is new, until the quarantine is back or somebody gives it up.
+
+    Where a file of it is gone, a full refresh of its table brings the rows back.
+    """
     case = pipeline(STREAM)
     case.land(people(*SIX))
     assert case.update().state == "COMPLETED"
-    quarantine = case.table("people_quarantine")
+    quarantine, kept_out = case.table("people_quarantine"), len(held(case))
 
     def refusal() -> str:
         code, answer = case.run()
@@ -461,3 +464,9 @@ def test_a_quarantine_that_is_gone_is_missed(pipeline):
     case.land(people(SIX[2]))
     assert case.update().state == "COMPLETED"
     assert (case.rows("people"), len(held(case))) == (KEPT, 1)
+    for file in quarantine.glob("*.parquet"):
+        file.unlink()
+    case.land(people(SIX[2]))
+    assert refusal() == "TABLE_FILES_GONE"
+    assert case.update(full_refresh=("people",)).state == "COMPLETED"
+    assert (case.rows("people"), len(held(case))) == (KEPT, kept_out + 2)

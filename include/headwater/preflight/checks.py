@@ -28,7 +28,11 @@ from headwater.preflight.log_checks import (
 )
 from headwater.preflight.moved_folders import folder_was_moved
 from headwater.preflight.position_checks import position_went_back
-from headwater.preflight.quarantine_checks import quarantine_log_is_damaged, quarantine_was_lost
+from headwater.preflight.quarantine_checks import (
+    quarantine_files_are_gone,
+    quarantine_log_is_damaged,
+    quarantine_was_lost,
+)
 from headwater.preflight.role_checks import role_was_changed
 from headwater.preflight.sink_checks import (
     batches_are_forgotten,
@@ -62,6 +66,7 @@ CHECKS: tuple[Check, ...] = (
     table_was_rolled_back,
     quarantine_was_lost,
     quarantine_log_is_damaged,
+    quarantine_files_are_gone,
     files_are_gone,
     change_memory_is_damaged,
     change_memory_was_lost,

@@ -1,18 +1,19 @@
 """The quarantine against what the flow's state says of it: nothing else would miss rows that rules kept out.
 
-Decision 0237.
+Decision 0237, decision 0241.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headwater.checkpoints.conditions import QuarantineGone
+from headwater.checkpoints.conditions import QuarantineGone, TableFilesGone
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.delta_log.table_history import head_version, kept_out_since
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
+from headwater.preflight.table_file_checks import missing_files
 
 
 def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
@@ -70,3 +71,24 @@ def quarantine_log_is_damaged(start: FlowStart) -> Iterator[Damage]:
         "Rows that it kept may be missing.",
         f"its rows are then gone from the quarantine until a full refresh of {start.dataset} reads them again.",
     )
+
+
+def quarantine_files_are_gone(start: FlowStart) -> Iterator[Damage]:
+    """As of the table itself: batches are appended beside files that are gone, and only who replays them would notice."""
+    if start.quarantine is None or not start.state.has_quarantine or head_version(start.quarantine) < 0:
+        return
+    missing = missing_files(start.quarantine, deep=start.deep)
+    if missing:
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield Damage(
+            TableFilesGone(
+                f"Files of the quarantine of {start.dataset!r} are gone or cut: {missing[0]}{more}. Rows that its rules kept out, and "
+                "that were read before, would be missing for good.",
+                where=start.quarantine,
+                remedy="Restore them from a backup. If there is none, refill it with its table: "
+                f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if nobody needs the rows that are left, move the folder of "
+                f"the quarantine away, and then: {start.command('mend')}",
+            ),
+            tuple(missing[:10]),
+            (Repair.FULL_REFRESH,),
+        )

@@ -12,20 +12,14 @@ from headwater.checkpoints.flow_role import FlowRole
 from headwater.delta_log.missing_files import missing_of_all, missing_of_newest
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
+from headwater.storage.place import Place
 
 
 def files_are_gone(start: FlowStart) -> Iterator[Damage]:
     """Files of the newest commit, in a deep check all: their rows count as read, and readers of the table fail."""
     if start.table is None or start.sink_id is None:
         return
-    try:
-        missing = missing_of_all(start.table) if start.deep else missing_of_newest(start.table)
-    except (
-        FileNotFoundError,
-        ValueError,
-        KeyError,
-    ):  # cleaned away meanwhile; another check names a damaged commit
-        return
+    missing = missing_files(start.table, deep=start.deep)
     if missing:
         more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         yield Damage(
@@ -40,3 +34,15 @@ def files_are_gone(start: FlowStart) -> Iterator[Damage]:
             # The next refresh of a view computes it whole (``incremental.refresh_record``).
             blocks=start.role is not FlowRole.VIEW,
         )
+
+
+def missing_files(table: Place, *, deep: bool) -> list[str]:
+    """What is wrong with the files of the newest commit, or of the whole table; nothing where the log does not say which there are."""
+    try:
+        return missing_of_all(table) if deep else missing_of_newest(table)
+    except (
+        FileNotFoundError,
+        ValueError,
+        KeyError,
+    ):  # cleaned away meanwhile; another check names a damaged commit
+        return []

@@ -12,9 +12,14 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.preflight.checks import CHECKS
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import FlowStart
-from headwater.preflight.quarantine_checks import quarantine_log_is_damaged, quarantine_was_lost
+from headwater.preflight.quarantine_checks import (
+    quarantine_files_are_gone,
+    quarantine_log_is_damaged,
+    quarantine_was_lost,
+)
 
 FLOWS = ("first", "second")
 
@@ -138,3 +143,26 @@ def test_a_hole_in_its_log(tmp_path: Path, has: bool, hole: bool):
     damages = list(quarantine_log_is_damaged(start))
     assert [damage.blocks for damage in damages] == ([True] if has and hole else [])
     assert list(quarantine_log_is_damaged(replace(start, quarantine=None))) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "cut", "deep", "missed"),
+    [(1, False, False, True), (1, True, False, True), (0, False, False, False), (0, False, True, True), (None, False, True, False)],
+    ids=["the newest is gone", "the newest is cut", "an older one", "an older one, by verify", "all is there"],
+)  # fmt: skip
+def test_files_of_it_are_gone(tmp_path: Path, file: int | None, cut: bool, deep: bool, missed: bool):
+    """Nothing reads a quarantine before somebody replays it: a start looks at the newest files as it does for the table."""
+    commit(tmp_path / "t")
+    files = []
+    for number in range(2):
+        write_deltalake(str(tmp_path / "t_quarantine"), pa.table({"id": [number]}), mode="append")
+        files += sorted(set((tmp_path / "t_quarantine").glob("*.parquet")) - set(files))
+    if file is not None:
+        files[file].write_bytes(files[file].read_bytes()[:20]) if cut else files[file].unlink()
+    start = replace(start_of(tmp_path, state=FlowState(has_quarantine=True)), deep=deep)
+    damages = list(quarantine_files_are_gone(start))
+    assert [(damage.condition, damage.blocks) for damage in damages] == (
+        [("TABLE_FILES_GONE", True)] if missed else []
+    )
+    assert quarantine_files_are_gone in CHECKS
+    assert list(quarantine_files_are_gone(replace(start, state=FlowState()))) == []
