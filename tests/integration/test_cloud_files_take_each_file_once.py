@@ -7,10 +7,12 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.in_step import Share, Steps, in_step
 
 from headwater.commands.command_line import main
+from headwater.errors import InvalidSourceOption
 from headwater.metrics.file_history import ingested_files
 from headwater.metrics.lag import flow_lag
 from headwater.updates.news import has_news
@@ -272,3 +274,32 @@ def test_listings_and_times_of_change(pipeline):
         ("AUTO_LOADER_BACKFILL", 1), ("AUTO_LOADER_LISTING", 2),
     ]  # fmt: skip
     assert {body["auto_loader_details"]["source_path"] for body in bodies} == {str(case.landing)}
+
+
+def test_times_of_change_of_a_batch(pipeline):
+    """Spark's own reader takes the files that cloudFiles would, in zones on both sides of UTC; its streams are refused by validate."""
+    read = """
+@dp.materialized_view
+def {name}():
+    files = spark.read.schema("id INT").option("modifiedAfter", "{text}").option("timeZone", "{zone}")
+    return files.json(LANDING)
+"""
+    views = {
+        "east": ("2026-01-01 13:00:00", "Europe/Berlin"),
+        "west": ("2026-01-01 07:00:00", "America/New_York"),
+        "named": ("2026-01-01T12:00:00Z", "America/New_York"),
+    }
+    case = pipeline(
+        "".join(read.format(name=name, text=text, zone=zone) for name, (text, zone) in views.items())
+    )
+    for number in range(-6, 7):
+        case.land([{"id": number}])
+        changed = 1_767_268_800 + number * 3600  # from 2026-01-01 12:00 UTC
+        os.utime(case.landing / f"{number + 7:05d}.json", (changed, changed))
+    assert case.update().state == "COMPLETED"
+    for name in views:
+        assert case.rows(name) == [(hour,) for hour in range(1, 7)], name
+    stream = "@dp.table\ndef t():\n    return spark.readStream.schema('id INT').option('modifiedAfter', '2026-01-01').json(LANDING)\n"
+    case.rewrite(stream)
+    with pytest.raises(InvalidSourceOption, match="modifiedAfter"):
+        case.manifest()

@@ -75,6 +75,7 @@ ALLOWED = {
     ("jobs/headwater_spark/execution/view_refresh.py", "_begun"): "one error, by its name, is a reason to look at the sources again; all others are raised",
     ("jobs/headwater_spark/execution/view_refresh.py", "_Refresh._increment"): "nothing is committed: the view is recomputed in the same update, with the failure as the reason",
     ("jobs/headwater_spark/linting/retention_rules.py", "_properties"): "a table that is not there yet has no properties to be warned of",
+    ("jobs/headwater_spark/linting/source_rules.py", "_first_batch"): "a table that is not there, or can't be opened, is for the update's own checks",
     ("jobs/headwater_spark/linting/source_rules.py", "_changed_before"): "a table that is not there yet has no history to be warned of",
     ("jobs/headwater_spark/loader/loader.py", "run_source"): "the user's module may raise anything: named with its line",
     ("jobs/headwater_spark/messages/user_errors.py", "user_errors"): "the user's function may raise anything: named with its line",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 _TEXT = re.compile(
     r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
@@ -47,19 +47,23 @@ def instant_of(text: str, time_zone: str) -> datetime | None:
         return None
 
 
+def clock_at(moment: datetime, time_zone: str) -> datetime | None:
+    """What clocks of a zone show at a moment, with their offset; None for a zone that nobody knows."""
+    zone = _zone(time_zone)
+    return None if zone is None else moment.astimezone(zone)
+
+
 def _zone(name: str) -> tzinfo | None:
     name = name.strip()
     if name.upper() in ("Z", "UTC", "GMT", "UT"):
         return UTC
     offset = _OFFSET.fullmatch(name)
-    try:
-        if offset is None:
-            return ZoneInfo(name)
-        length = timedelta(
-            hours=int(offset["hours"]),
-            minutes=int(offset["minutes"] or 0),
-            seconds=int(offset["seconds"] or 0),
-        )
-        return timezone(-length if offset["sign"] == "-" else length)
-    except (ValueError, OSError, KeyError):
+    if offset is None:
+        return ZoneInfo(name) if name in available_timezones() else None
+    length = timedelta(
+        hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0), seconds=int(offset["seconds"] or 0)
+    )
+    # Spark's zones are at most that far from UTC.
+    if length > timedelta(hours=18):
         return None
+    return timezone(-length if offset["sign"] == "-" else length)

@@ -23,7 +23,7 @@ from headwater_spark.facade.source_substitutes import (
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
-from headwater_spark.sources.file_options import file_overrides
+from headwater_spark.sources.file_options import CHANGED_WITHIN, file_overrides, spark_times
 from headwater_spark.sources.kafka_options import kafka_overrides
 
 _CLOUD_FILES = "cloudfiles"
@@ -258,8 +258,13 @@ class _KnowsFormats(SubstitutingReader):
             )
 
     def _check_files(self) -> None:
-        if self.source_format in FILE_FORMATS:
-            super().options(**file_overrides(self.source_format, self.options_given))  # type: ignore[misc]
+        if self.source_format not in FILE_FORMATS:
+            return
+        super().options(**file_overrides(self.source_format, self.options_given))  # type: ignore[misc]
+        if not self.options_given.keys().isdisjoint(CHANGED_WITHIN):
+            zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"
+            times = spark_times(self.options_given, zone, streaming=self.streaming)
+            super().options(**times)  # type: ignore[misc]
 
     @property
     def _can_rescue(self) -> bool:

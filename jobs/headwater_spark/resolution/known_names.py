@@ -107,5 +107,6 @@ def unfilled(dataset: Dataset) -> FlowWithoutTarget:
     return FlowWithoutTarget(
         f"Nothing fills {dataset.name!r}.",
         where=dataset.location,
-        remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function, or drop the table.',
+        remedy=f'Add @dp.append_flow(target="{dataset.name}") over a function (CREATE FLOW f AS INSERT INTO {dataset.name} BY NAME query), '
+        "or drop the table.",
     )

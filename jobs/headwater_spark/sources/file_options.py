@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
-from headwater.definitions.spark_timestamp import instant_of
+from headwater.definitions.spark_timestamp import clock_at, instant_of
 from headwater.errors import InvalidSourceOption
 
 GLOB = "pathGlobFilter"
-CHANGED_WITHIN = ("modifiedafter", "modifiedbefore")
+_SPELLED = {"modifiedafter": "modifiedAfter", "modifiedbefore": "modifiedBefore"}
+CHANGED_WITHIN = tuple(_SPELLED)
 NAME_PATTERN = "filenamepattern"
 SKIPPED_ROWS = "skiprows"
 NO_SKIPPING = (
@@ -53,6 +55,37 @@ def name_pattern(options: Mapping[str, str]) -> dict[str, str]:
             "fileNamePattern and pathGlobFilter are two names of one option.", remedy="Keep one."
         )
     return {GLOB: options[NAME_PATTERN]}
+
+
+def spark_times(options: Mapping[str, str], time_zone: str, *, streaming: bool) -> dict[str, str]:
+    """``modifiedAfter`` and ``modifiedBefore`` of a read by Spark itself, so that they mean the moments that they name.
+
+    Spark adds the zone's offset to the time of a file, and compares that with the moment: in a session at UTC-5 five hours of files
+    would be left out. So the moment gets the offset, too.
+
+    Args:
+        options: of the read, keys in lower case.
+        time_zone: of the session.
+        streaming: Spark's streams of files don't have these options.
+
+    Raises:
+        InvalidSourceOption: on a stream; a text that is no point in time.
+    """
+    given = [key for key in CHANGED_WITHIN if key in options]
+    if not given:
+        return {}
+    if streaming:
+        raise InvalidSourceOption(
+            f"Spark's streams of files don't have the option {_SPELLED[given[0]]}.",
+            remedy='Read them by format("cloudFiles"), with cloudFiles.format, which has it.',
+        )
+    zone = options.get("timezone", time_zone)
+    shifted = {}
+    for key, text in instants(options, time_zone).items():
+        clock = clock_at(datetime.fromisoformat(text), zone)
+        if clock is not None and clock.utcoffset():
+            shifted[_SPELLED[key]] = f"{clock.replace(tzinfo=None).isoformat()}Z"
+    return shifted
 
 
 def instants(options: Mapping[str, str], time_zone: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from headwater_spark.sources.kinesis_options import KinesisOptions, parse_kinesi
 JOBS = Path(__file__).parents[4] / "jobs"
 # A value of each that is not its default.
 CLOUD_FILES = {
+    "backfillInterval": "1 day",
     "format": "csv", "schemaLocation": "/x", "inferColumnTypes": "true", "schemaHints": "a INT", "schemaEvolutionMode": "rescue",
     "rescuedDataColumn": "lost", "maxFilesPerTrigger": "3", "maxBytesPerTrigger": "3k", "maxFileAge": "3d",
     "includeExistingFiles": "false", "allowOverwrites": "true", "partitionColumns": "a", "cleanSource": "delete",

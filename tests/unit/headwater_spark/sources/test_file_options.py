@@ -10,7 +10,7 @@ from pyspark.sql import DataFrameReader
 from headwater.errors import InvalidSourceOption, UnsupportedSource
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineStreamReader
 from headwater_spark.facade.sql_sources import SourceCall, frame_of
-from headwater_spark.sources.file_options import file_overrides, instants
+from headwater_spark.sources.file_options import file_overrides, instants, spark_times
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,26 @@ def test_times_of_change_are_moments():
     )
     with pytest.raises(InvalidSourceOption, match="is not a point in time"):
         instants({"modifiedAfter": "last week"}, "UTC")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "given"),
+    [
+        ("2026-01-01 12:00:00", "UTC", {}),
+        ("2026-01-01 12:00:00", "Europe/Berlin", {"modifiedAfter": "2026-01-01T12:00:00Z"}),
+        ("2026-01-01T12:00:00Z", "Europe/Berlin", {"modifiedAfter": "2026-01-01T13:00:00Z"}),
+        ("2026-07-01T12:00:00Z", "America/New_York", {"modifiedAfter": "2026-07-01T08:00:00Z"}),
+    ],
+)
+def test_spark_compares_the_moment_that_is_meant(text: str, zone: str, given: dict[str, str]):
+    """Spark adds the zone's offset to a file's time, so the moment gets it as well; at UTC nothing is changed."""
+    assert spark_times({"modifiedafter": text, "sep": ";"}, zone, streaming=False) == given
+    assert spark_times({"modifiedafter": text, "timezone": zone}, "UTC", streaming=False) == given
+
+
+def test_a_stream_of_files_has_no_times_of_change():
+    """Spark would refuse it when the query starts; a read without them is not touched."""
+    assert spark_times({"sep": ";"}, "Asia/Tokyo", streaming=True) == {}
+    with pytest.raises(InvalidSourceOption, match="modifiedBefore") as caught:
+        spark_times({"modifiedbefore": "2026-01-01"}, "UTC", streaming=True)
+    assert "cloudFiles" in caught.value.remedy
