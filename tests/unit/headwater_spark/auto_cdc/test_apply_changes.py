@@ -227,3 +227,20 @@ def test_what_is_remembered_for_how_long(
     module.expire(NOTHING, columns, ChangeTarget(tmp_path / "t", tmp_path / "m"))
     assert done == steps
     assert module._merge(columns).__name__ == merge
+
+
+@pytest.mark.parametrize(
+    ("then", "remembered"), [(LATEST, []), (replace(LATEST, sequence_column=None), ["at"])]
+)
+def test_sequences_are_remembered_when_they_go(
+    tmp_path: Path, monkeypatch, then: ChangeColumns, remembered: list[str]
+):
+    """Once, when the table's column of them is left out from now on; a flow that stays as it is has nothing to remember."""
+    moved: list[str] = []
+    monkeypatch.setattr(module, "_remember_sequences", lambda *given: moved.append(given[3]))
+    target = ChangeTarget(tmp_path / "table", tmp_path / "memory")
+    spark: Any = object()
+    check_unchanged(LATEST, target, "main.py:1", spark=spark)
+    for _ in range(2):
+        check_unchanged(then, target, "main.py:1", spark=spark)
+    assert moved == remembered

@@ -155,3 +155,21 @@ def test_a_column_holds_all_values(current: str, new: str, whole: bool, depth: s
     other = T.StructField("b", T.StringType())
     assert holds(placed(TYPES[current]), placed(TYPES[new], other)) == whole
     assert holds(placed(TYPES[current], other), placed(TYPES[new])) == whole
+
+
+@pytest.mark.parametrize(
+    "other",
+    [T.StringType(), T.StructType([T.StructField("a", T.IntegerType())]), T.ArrayType(T.IntegerType())],
+)
+def test_columns_of_another_shape(other: T.DataType):
+    """A map, an array or a struct holds nothing of another kind, and nothing else holds them; NULL fits all."""
+    nested = [
+        T.MapType(T.StringType(), T.IntegerType()),
+        T.ArrayType(T.LongType()),
+        T.StructType([T.StructField("b", T.LongType())]),
+    ]
+    for one in nested:
+        if type(one) is not type(other):
+            assert fitted_type(one, other) is None
+            assert fitted_type(other, one) is None
+            assert holds(one, T.NullType())

@@ -11,10 +11,9 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, sink, state_of
+from tests.unit.headwater_spark.update_parts import context_of, dataset, flow
 
 from headwater.definitions.dataset import DatasetKind
-from headwater.definitions.sink import SinkKind
 from headwater.errors import FlowFailed, FlowInterrupted, LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage, UpdatePlan
@@ -367,34 +366,12 @@ def test_a_view_is_refreshed_when_its_sources_moved(tmp_path, monkeypatch):
         refreshed.append(6 - len(positions))
         run.outcome.status = FlowStatus.COMPLETED if positions else FlowStatus.FAILED
 
+    ends = []
     monkeypatch.setattr(continuous, "fingerprints", lambda *_: positions.pop(0))
     monkeypatch.setattr(continuous, "run_flow", run_flow)
-    monkeypatch.setattr(continuous, "record_end", lambda *_: None)
+    monkeypatch.setattr(continuous, "record_end", lambda _, outcome: ends.append(outcome.status))
     shared = ContinuousRun({"orders": 0.001})
     continuous._refresh(run, shared, lambda: None)
     assert refreshed == [1, 3, 4, 5, 6]
+    assert ends == [FlowStatus.COMPLETED] * 4 + [FlowStatus.FAILED]
     assert shared.is_readable("orders")
-
-
-@pytest.mark.parametrize(
-    ("table", "more", "written", "created"),
-    [
-        (dataset(), {}, False, True),
-        (dataset(), {}, True, False),
-        (dataset(), {"once": True}, False, False),
-        (dataset(kind=DatasetKind.MATERIALIZED_VIEW), {}, False, False),
-        (sink(SinkKind.DELTA, "delta", path="/t"), {}, False, False),
-        (sink(SinkKind.FUNCTION, "", function=print), {}, False, False),
-    ],
-)
-def test_tables_that_readers_wait_for(tmp_path, monkeypatch, table, more, written, created):
-    """A stream's table is there before its first row, unless it has one; others make theirs themselves."""
-    one = flow("f", table.name, **more)
-    context = context_of(tmp_path, table, flows=(one,))
-    context.pipeline.evaluation.table_schema = lambda _: None
-    if written:
-        state_of(context, table.name, "f", sink_id="id")
-    made: list[object] = []
-    monkeypatch.setattr(continuous, "create_table", lambda *given: made.append(given[2]))
-    continuous._create_table(FlowRun.of(context, table, one))
-    assert bool(made) is created

@@ -88,6 +88,7 @@ def test_a_first_start_beside_rows_of_its_own(tmp_path: Path):
     once: Any = SimpleNamespace(name="orders", target="orders", streaming=True, once=True)
     batch: Any = SimpleNamespace(name="orders", target="orders", streaming=False, once=False)
     assert [context.next_epoch(one, reset=False) for one in (stream, once, batch)] == [1, 0, 0]
+    assert [context.next_epoch(one, reset=True) for one in (stream, once, batch)] == [1, 1, 1]
 
 
 def test_a_damaged_state_has_no_next_epoch(tmp_path: Path):

@@ -95,6 +95,10 @@ def a_file_of_unknown_state(view: View) -> None:
     view.others = {"other:x": None}  # type: ignore[dict-item]
 
 
+def a_new_file_of_unknown_state(view: View) -> None:
+    view.others = {"other:y": None}  # type: ignore[dict-item]
+
+
 def a_table_of_unknown_version(view: View) -> None:
     view.query["sources"] = None
 
@@ -133,6 +137,7 @@ def a_source_that_is_no_table(view: View) -> None:
         (another_file, IssueType.INPUT_NOT_IN_DELTA),
         (a_new_file, IssueType.INPUT_NOT_IN_DELTA),
         (a_file_of_unknown_state, IssueType.INPUT_NOT_IN_DELTA),
+        (a_new_file_of_unknown_state, IssueType.INPUT_NOT_IN_DELTA),
         (a_table_of_unknown_version, IssueType.CHANGE_SET_MISSING),
         (rows_of_unknown_version, IssueType.CHANGE_SET_MISSING),
         (a_new_source, IssueType.CHANGE_SET_MISSING),

@@ -228,3 +228,27 @@ def test_a_view_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert issue.kind is IssueType.CHANGE_SET_MISSING
     assert refresh(tmp_path / "b", whole=True)._decision().planned.chosen is RECOMPUTED
     assert len(previous) == 1
+
+
+@pytest.mark.parametrize(
+    ("done", "predicted", "full", "runs", "follows"),
+    [
+        (RECOMPUTED, None, [[1.0, 5], [2.5, 0]], [[3.0, 4.0]], False),
+        (Technique.ROW_BASED, 2.0, [[1.0, 5]], [[3.0, 4.0], [2.0, 2.5]], False),
+        (Technique.ROW_BASED, None, [[1.0, 5]], [[3.0, 4.0]], False),
+        (NO_OP, 2.0, [[1.0, 5]], [[3.0, 4.0]], True),
+    ],
+)
+def test_what_is_kept_of_a_refresh(
+    tmp_path: Path, done: Technique, predicted: float | None, full: Any, runs: Any, follows: bool
+):
+    """Each full run, and each incremental one that was predicted, beside those before; one that did nothing leaves all as it was."""
+    one = refresh(tmp_path)
+    known = {"full_runs": [[1.0, 5]], "runs": {"ROW_BASED": [[3.0, 4.0]]}, "follows": True, "of tomorrow": 1}
+    one.run.checkpoint.update_state(refresh=known)
+    one.done, one.reason, one.seconds, one.predicted, one.planned = done, "why", 2.5, predicted, "ROW_BASED"
+    one.follows = False
+    stored = one.stored()
+    assert (stored["full_runs"], stored["runs"]["ROW_BASED"]) == (full, runs)
+    assert (stored["technique"], stored["reason"], stored["follows"]) == (str(done), "why", follows)
+    assert stored["of tomorrow"] == 1

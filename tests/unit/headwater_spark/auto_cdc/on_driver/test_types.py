@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -87,3 +88,13 @@ def test_facts_are_literals(kind: T.DataType, arrow: Any, values: list[Any], wan
     assert (facts.get("low0"), facts.get("high0")) == (wanted or (None, None))
     assert ("low0" in facts) == (wanted is not None)
     assert (facts["first_sequence"], facts["deletes"], facts["remaining"]) == ("1", 1, 2)
+
+
+@pytest.mark.parametrize("keys", [("key", "other"), ("other", "key")])
+def test_each_key_has_to_be_compared(keys: tuple[str, ...]):
+    """One that Arrow does not compare as Spark does is enough."""
+    nothing: Any = None
+    fields = (T.StructField("key", T.StringType()), T.StructField("other", T.DoubleType()))
+    columns = ChangeColumns(keys, fields, nothing, T.IntegerType(), None, nothing, None, False, (), ())
+    assert not arrow_can_reduce(columns)
+    assert arrow_can_reduce(replace(columns, keys=("key",)))
