@@ -165,7 +165,6 @@ def check_unchanged(
         remedy=f"Restore the file from a backup; or refill the table: headwater run PIPELINE_DIR --full-refresh {target.memory.name}",
     )
     if stored is None:
-        target.memory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(now))
         return
     before = {**now, "from": "events", **stored}
