@@ -136,3 +136,15 @@ def test_a_source_that_two_flows_read(amounts: list[int | None], files: int | No
         "files": None if files is None else files + 2,
         "records": 7,
     }
+
+
+@pytest.mark.parametrize(("streaming", "news"), [(True, 1), (False, 0)])
+def test_a_table_that_a_stream_joins(done, streaming: bool, news: int):
+    """Its news wake nobody: a stream sees it as it stands when its own source has some."""
+    write_rows(done.project.warehouse / "other" / "t", 1)
+    source = SourceEntry(
+        kind=SourceKind.DELTA, streaming=streaming, name="other.t", location="other/t", format="delta"
+    )
+    manifest = reads(done, source)
+    write_checkpoint(done.checkpoint("bronze").epoch_folder(0), 0, [{"reservoirVersion": 0, "index": -1}])
+    assert len(unread(done.project, manifest).sources) == news

@@ -61,6 +61,13 @@ def test_flows_with_the_same_columns_stay_as_they_are():
     assert united({}) == {}
 
 
+def test_one_flow_of_three_has_other_columns():
+    """Then each of them says what it sets, also those that agree."""
+    flows = united({"a": NAMES, "b": NAMES, "c": CITIES})
+    assert [columns.names for columns in flows.values()] == [["key", "name", "city"]] * 3
+    assert [columns.selected is None for columns in flows.values()] == [False] * 3
+
+
 def test_what_a_flow_sets():
     """Its own columns; of those that an event names, its own."""
     named: Any = when(col("at") == lit(1), array(lit("name"), lit("city")))
