@@ -319,7 +319,7 @@ def test_a_range_beyond_the_last_commit(changed: PipelineCase):
         error: HeadwaterError | Exception | None = changed.update().error
     except QueryFailed as refused:
         error = refused
-    assert "from start 9 to end 3" in str(error)
+    assert "DELTA_CDC_START_VERSION_AFTER_LATEST" in str(error)
     assert "Give a time or version up to its last commit" in str(error)
 
 
