@@ -44,3 +44,21 @@ def test_rows_of_a_batch_in_flight(
             module._check_done(run, rows)
     else:
         module._check_done(run, rows)
+
+
+def test_flows_that_repeat_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One that runs once, or never ran, has no batch that would bring its rows again."""
+    plain_functions(monkeypatch, module)
+    monkeypatch.setattr(module, "target_of", lambda _: SimpleNamespace(has=lambda _: False))
+    rows: Any = Frame([{c.EPOCH: 3, c.BATCH: 7}], [c.EPOCH, c.BATCH])
+    never = run_of(context_of(tmp_path / "never", dataset()), dataset(), flow())
+    module._check_done(never, rows)
+    for once in (True, False):
+        one = flow(once=once)
+        run = run_of(context_of(tmp_path / str(once), dataset(), flows=(one,)), dataset(), one)
+        plan_batch(state_of(run.context, epoch=3).epoch_folder(3), 7, {})
+        if once:
+            module._check_done(run, rows)
+        else:
+            with pytest.raises(UsageError, match="batch 7"):
+                module._check_done(run, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from pyspark import cloudpickle
 
@@ -55,6 +57,33 @@ def test_closures_count():
     assert function_digest(around(1)) == function_digest(around(1))
     assert function_digest(around(1)) != function_digest(around(2))
     assert function_digest(around({"b", "a"})) == function_digest(around({"a", "b"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1}, {"b": 1}),
+        ({"a": 1, "b": 2}, {"a": 2, "b": 1}),
+        ({1: "a"}, {"1": "a"}),
+        ([1, 2], [2, 1]),
+        ([1, 2], (1, 2)),
+        ({1, 2}, [1, 2]),
+        ([[1], 2], [1, [2]]),
+        (partial(int, "1"), partial(int, "2")),
+        (partial(int, base=2), partial(int, base=8)),
+        (partial(int), partial(str)),
+        (max, min),
+        (None, False),
+    ],
+)
+def test_values_that_differ(one: object, other: object):
+    """By the keys of a dict as well as by its values, in their order, and by what kind of collection holds them."""
+
+    def around(value: object) -> object:
+        return lambda x: (x, value)
+
+    assert function_digest(around(one)) == function_digest(around(one))
+    assert function_digest(around(one)) != function_digest(around(other))
 
 
 def test_as_spark_pickles_it():
