@@ -102,3 +102,31 @@ def test_streams_far_behind_read_on_after_everything_that_may_go_is_gone(pipelin
     arguments = ("--retention", "0 hours", "--only", "vacuum", "--yes")
     assert maintain(case, *arguments)[0] == 0
     assert files(case, "bronze") == live(case, "bronze")
+
+
+def test_times_at_the_ends_of_the_calendar(pipeline, maintain):
+    """The year 9999, for what has no end, and one before 1582 are what they were after a compaction, and to other engines."""
+    case = pipeline(
+        "@dp.table\ndef bronze():\n"
+        '    return spark.readStream.format("json").schema("id INT, at TIMESTAMP").load(LANDING + "/rows")\n'
+    )
+    times = [
+        "9999-12-31T23:59:59.000Z",
+        "1500-02-28T00:00:00.000Z",
+        "2026-01-31T00:00:00.000Z",
+        "1969-12-31T23:59:59.000Z",
+    ]
+    for number, time in enumerate(times):
+        case.land([{"id": number, "at": time}], "rows")
+        assert case.update().state == "COMPLETED"
+    expected = [f"{time[:19]}Z" for time in times]
+
+    def read() -> list[str]:
+        rows = DeltaTable(str(case.table("bronze"))).to_pyarrow_table().sort_by("id")
+        return [f"{value.as_py():%Y-%m-%dT%H:%M:%SZ}" for value in rows["at"]]
+
+    assert read() == expected
+    code, answer = maintain(case, "--only", "optimize", "--yes")
+    assert (code, [step["state"] for step in answer["steps"]]) == (0, ["COMPLETED"])
+    assert read() == expected
+    assert len(live(case, "bronze")) == 1
