@@ -8,14 +8,18 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
+    CalendarIntervalType,
     DataType,
+    DayTimeIntervalType,
     LongType,
     MapType,
     StringType,
     StructField,
     StructType,
     TimestampType,
+    TimeType,
     VariantType,
+    YearMonthIntervalType,
 )
 
 from headwater.definitions.dataset import Dataset
@@ -27,6 +31,7 @@ from headwater_spark.plans.schema_text import GENERATED, IDENTITY, parse_schema
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
 _WATERMARK = "spark.watermarkDelayMs"
+_NOT_IN_DELTA = (DayTimeIntervalType, YearMonthIntervalType, CalendarIntervalType, TimeType)
 _MARKS = {_WATERMARK, GENERATED, IDENTITY}
 
 
@@ -76,6 +81,7 @@ def merged_schema(
     for flow, schema in flows:
         if dataset.stored:
             _check_names(flow, schema)
+            _check_types(flow, schema)
         for field in stored_schema(schema).fields:
             existing = fields.get(field.name.lower())
             if existing is None and declared:
@@ -154,6 +160,26 @@ def _check_names(flow: Flow, schema: StructType) -> None:
             remedy=f'Choose one of them after the join: .select("e.*", "i.other") or .drop(right["{twice[0]}"]), or '
             "rename it.",
         )
+
+
+def _check_types(flow: Flow, schema: StructType) -> None:
+    odd = next((field for field in schema.fields if not _storable(field.dataType)), None)
+    if odd is not None:
+        raise UnsupportedArgument(
+            f"{flow.name!r} returns {odd.name!r} as {odd.dataType.simpleString()}, and a Delta table has no column of that type.",
+            where=flow.location,
+            remedy="Cast it in the query, to text (CAST(x AS STRING)) or, of an interval, to a number of seconds or months; or leave it out.",
+        )
+
+
+def _storable(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _storable(kind.elementType)
+    if isinstance(kind, MapType):
+        return _storable(kind.keyType) and _storable(kind.valueType)
+    if isinstance(kind, StructType):
+        return all(_storable(field.dataType) for field in kind.fields)
+    return not isinstance(kind, _NOT_IN_DELTA)
 
 
 # What Delta can't put into the names of its files' columns as they are.
