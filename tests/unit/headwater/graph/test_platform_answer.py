@@ -93,8 +93,10 @@ def test_a_summary_of_a_bundle(tmp_path: Path):
 
 def test_a_library_of_the_workspace_says_what_to_copy(tmp_path: Path):
     """An address of the workspace is no folder here, and the error says how its files come here."""
-    written(tmp_path, {"name": "a", "libraries": [{"notebook": {"path": "/Repos/me/shop/orders"}}]})
+    folder = tmp_path / "pipelines" / "shop"  # others of this name lie beside the test's own folder
+    folder.mkdir(parents=True)
+    written(folder, {"name": "a", "libraries": [{"notebook": {"path": "/Repos/me/shop/orders"}}]})
     with pytest.raises(InvalidSpec, match="leads out") as caught:
-        open_project(tmp_path).source_files()
+        open_project(folder).source_files()
     assert "export-dir" in (caught.value.remedy or "")
     assert "transformations/orders" in (caught.value.remedy or "")
