@@ -171,13 +171,13 @@ def _source(rows: DataFrame, affected: DataFrame, columns: ChangeColumns) -> Dat
     """The rows to write: those that differ from what the target has."""
     kind, identity = row_type(columns), [*columns.keys, START_AT, SYSTEM_START_AT]
     names = [F.col(quoted(name)) for name in identity]
-    old = affected.select(*names, F.struct(ROW, END_AT, SYSTEM_END_AT).alias("was"))
+    old = affected.select(*names, F.struct(ROW, END_AT, SYSTEM_END_AT).alias("was"), F.lit(True).alias("old"))
     both = rows.withColumn("new", F.lit(True)).join(old, identity, "full_outer")
-    # No row is NULL: one that only one side has is not the same.
     same = comparable(F.col(ROW), kind).eqNullSafe(comparable(F.col(f"was.{ROW}"), kind))
     for name in (END_AT, SYSTEM_END_AT):
         same = same & F.col(name).eqNullSafe(F.col(f"was.{name}"))
-    source = both.where(~same).withColumn(REMOVED, F.col("new").isNull())
+    differs = F.col("new").isNull() | F.col("old").isNull() | ~same
+    source = both.where(differs).withColumn(REMOVED, F.col("new").isNull())
     return flat(source.select(*names, END_AT, SYSTEM_END_AT, ROW, REMOVED), columns, _ENDS)
 
 
