@@ -126,3 +126,14 @@ def test_a_flow_that_will_look_again(monkeypatch: pytest.MonkeyPatch):
     context.more_rounds, outcome.status = True, FlowStatus.COMPLETED
     flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
     assert [record["status"] for record in context.records] == [FlowStatus.IDLE]
+
+
+def test_rows_that_rules_kept_out_are_recorded_once(monkeypatch: pytest.MonkeyPatch):
+    """The terminal record of a flow without batches has them; the next round begins anew."""
+    unknown = FlowLag("bronze", "bronze", True, Backlog(), ())
+    monkeypatch.setattr(flow_lifecycle, "flow_lag", lambda *_: unknown)
+    context, outcome = Context(), FlowOutcome("bronze", "bronze")
+    outcome.status, outcome.data_quality = FlowStatus.COMPLETED, {"dropped": 3}
+    for _ in range(2):
+        flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
+    assert [record.get("dropped") for record in context.records] == [3, None]

@@ -252,3 +252,21 @@ def test_streams_that_can_not_be_told_apart(tmp_path: Path, monkeypatch: pytest.
     leaves.append(Leaf())
     frame: Any = SimpleNamespace(sparkSession=None)
     assert find_unreadable(frame, tmp_path, list, []) == []
+
+
+@pytest.mark.parametrize(
+    ("batch", "files"), [(0, {"/in/0": 10}), (1, {"/in/1": 11, "/in/2": 12}), (2, {}), (3, {"/in/3": 13})]
+)
+def test_the_files_of_a_batch(tmp_path: Path, batch: int, files: dict[str, int]):
+    """Those that the source listed after the end of the batch before, up to its own end, with their times."""
+    (tmp_path / "offsets").mkdir()
+    for number, end in enumerate((0, 2, 2, 3)):
+        lines = ["v1", "{}", "-", json.dumps({"logOffset": end})]
+        (tmp_path / "offsets" / str(number)).write_text("\n".join(lines))
+    log = tmp_path / "sources" / "0"
+    log.mkdir(parents=True)
+    for number in range(4):
+        entry = {"path": f"file:///in/{number}", "timestamp": 10 + number, "batchId": number}
+        (log / str(number)).write_text(f"v1\n{json.dumps(entry)}")
+    assert unreadable_files._files(tmp_path, 0, 1, batch) == files
+    assert unreadable_files._log_offset(tmp_path, 0, batch) == -1

@@ -148,3 +148,33 @@ def test_the_columns_of_a_record():
     assert [column.split()[0] for column in module.SCHEMA.split(", ")] == [
         "partitionKey", "data", "stream", "shardId", "sequenceNumber", "approximateArrivalTimestamp",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "public"),
+    [
+        ({}, {"streamName": "a,b", "initialPosition": "latest"}),
+        ({"since": "trim_horizon"}, {"streamName": "a,b", "initialPosition": "trim_horizon"}),
+        (
+            {"since": 0, "per_batch": 7},
+            {"streamName": "a,b", "initialPosition": "0", "maxRecordsPerTrigger": "7"},
+        ),
+        (
+            {"region": "eu", "endpoint": "http://e", "credentials": ("key", "Hunter2Canary")},
+            {
+                "streamName": "a,b",
+                "initialPosition": "latest",
+                "region": "eu",
+                "endpoint": "http://e",
+                "headwater.credentials": "of the read",
+            },
+        ),
+    ],
+)
+def test_options_that_may_be_shown(given: dict[str, Any], public: dict[str, str]):
+    """Enough to find new data by; of a login, only that there is one."""
+    connection = SimpleNamespace(**{name: given.get(name) for name in ("region", "endpoint", "credentials")})
+    options: Any = SimpleNamespace(
+        streams=("a", "b"), since=given.get("since"), per_batch=given.get("per_batch"), connection=connection
+    )
+    assert module._public_options(options) == public
