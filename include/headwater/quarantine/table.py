@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.table_history import table_exists
@@ -16,6 +16,9 @@ from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
+
+if TYPE_CHECKING:
+    from deltalake import WriterProperties
 
 # Whatever version of Headwater made it.
 _ALWAYS_THERE = {c.REASON, c.ID, c.RULES, c.FLOW, c.BATCH, c.ROW, c.STATUS}
@@ -116,7 +119,15 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
     }
     # A row that is replayed meanwhile stays what it is then.
     still = f"{c.ID} IN ({which}) AND {c.STATUS} = {literal(RowStatus.HELD)}"
-    return int(delta_table(table).update(predicate=still, updates=updates)["num_updated_rows"])
+    done = delta_table(table).update(predicate=still, updates=updates, writer_properties=_without_bounds())
+    return int(done["num_updated_rows"])
+
+
+def _without_bounds() -> WriterProperties:
+    """delta-rs writes wrong bounds of NaN and of long decimals, which users' columns may have; without any, nobody passes over the file."""
+    from deltalake import ColumnProperties, WriterProperties
+
+    return WriterProperties(default_column_properties=ColumnProperties(statistics_enabled="NONE"))
 
 
 def literal(value: str) -> str:
