@@ -17,7 +17,10 @@ _RECENT = 50
 
 
 def record_listings(run: FlowRun, epoch: int, spark_ms: int | None) -> None:
-    """Record the listings of a run; ``spark_ms``: the time that Spark took for it, None where it listed nothing."""
+    """Record the listings of a run; ``spark_ms``: the time that Spark took for it, None where there was no batch.
+
+    Runs that find nothing may follow each other by the minute: of those a backfill alone is recorded.
+    """
     listings = run.context.pipeline.evaluation.cloud.take_listings(run.name)
     if not listings and spark_ms is not None:
         message = f"{run.name} listed its folders for {spark_ms} ms."
@@ -26,6 +29,8 @@ def record_listings(run: FlowRun, epoch: int, spark_ms: int | None) -> None:
     for number, listing in enumerate(listings):
         whole = listing.longer(spark_ms or 0) if number == 0 else listing
         due = listing.interval is not None and listing.is_backfill(_last(run, listing), datetime.now(UTC))
+        if spark_ms is None and not due:
+            continue
         details = whole.details(BACKFILL if due else LISTING)
         path = details["operation_progress"]["auto_loader_details"]["source_path"]
         message = f"{run.name} listed {whole.files} files below {path} in {whole.milliseconds} ms."

@@ -143,6 +143,11 @@ def test_how_many_files_a_folder_has(monkeypatch, tmp_path: Path, last: Any, int
     monkeypatch.setattr(folder_listings, "events", lambda *_, **__: before)
     recording.start()
     recording.records.record_missed()
+    idle = [more for event, _, more in recording.context.events.emitted if event == "operation_progress"]
+    assert len(idle) == (kind == "AUTO_LOADER_BACKFILL"), "a run without a batch tells of a backfill alone"
+    recording.context.events.emitted.clear()
+    recording.records._listing_ms = 0
+    recording.records.record_missed()
     told = [more for event, _, more in recording.context.events.emitted if event == "operation_progress"]
     bodies = [more["details"]["operation_progress"] for more in told]
     assert [(one["type"], one["duration_ms"], one["auto_loader_details"]["num_files_listed"]) for one in bodies] == [
