@@ -148,3 +148,14 @@ def test_a_table_that_a_stream_joins(done, streaming: bool, news: int):
     manifest = reads(done, source)
     write_checkpoint(done.checkpoint("bronze").epoch_folder(0), 0, [{"reservoirVersion": 0, "index": -1}])
     assert len(unread(done.project, manifest).sources) == news
+
+
+def test_a_table_that_a_view_reads(done):
+    """A view is computed anew for it: its news count."""
+    other = done.project.warehouse / "other" / "t"
+    write_rows(other, 1)
+    source = SourceEntry(
+        kind=SourceKind.DELTA, streaming=False, name="other.t", location="other/t", format="delta"
+    )
+    (found,) = unread(done.project, reads(done, source, flow="gold")).sources
+    assert (found.flow, found.source) == ("gold", "other.t")

@@ -37,3 +37,18 @@ def test_a_live_epoch_that_is_not_known(tmp_path: Path):
     checkpoint.epoch_folder(3).mkdir(parents=True)
     checkpoint.state_file.write_text("{")
     assert listed(tmp_path) == [("t", "f", 3, False)]
+
+
+def test_an_epoch_that_is_damaged(tmp_path: Path):
+    """It is listed with what is wrong, beside the whole ones."""
+    checkpoint = flow_checkpoint(tmp_path, "t", "f")
+    checkpoint.write_state(FlowState(epoch=1))
+    for epoch, text in ((0, "v1\n{"), (1, 'v1\n{}\n{"logOffset":3}')):
+        for log, content in (("offsets", text), ("commits", "v1\n{}")):
+            file = checkpoint.epoch_folder(epoch) / log / "7"
+            file.parent.mkdir(parents=True)
+            file.write_text(content)
+    damaged, whole = list_checkpoints(tmp_path)
+    assert (damaged.epoch, damaged.last_batch, whole.epoch, whole.last_batch) == (0, None, 1, 7)
+    assert damaged.problem
+    assert whole.problem is None

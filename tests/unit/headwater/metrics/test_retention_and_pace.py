@@ -108,16 +108,14 @@ def test_a_table_that_cant_be_read_is_not_known(done):
 
 
 def test_a_table_that_can_not_be_read(done):
-    """It is not known what a stream may lose of it; the others are looked at."""
-    log = done.table("bronze") / "_delta_log"
-    for file in log.glob("*.json"):
+    """It is not known what a stream may lose of it; what is known of another table is not taken for it."""
+    (silver,) = (flow for flow in done.manifest.flows if flow.name == "silver")
+    (bronze,) = silver.sources
+    other = bronze.model_copy(update={"name": "gold", "location": done.manifest.dataset("gold").location})
+    for file in (done.table("bronze") / "_delta_log").glob("*.json"):
         file.write_text("{")
-    flows = tuple(
-        flow.model_copy(update={"sources": (*flow.sources, *flow.sources)}) if flow.name == "silver" else flow
-        for flow in done.manifest.flows
-    )
-    found = retention_use(done.project, done.manifest.model_copy(update={"flows": flows}))
-    assert [(use.flow, use.waiting, use.kept, use.percent) for use in found] == [
-        ("silver", None, None, None)
-    ] * 2
-    assert "can't be read" in (found[0].reason or "")
+    flows = (silver.model_copy(update={"sources": (other, bronze)}),)
+    known, unknown = retention_use(done.project, done.manifest.model_copy(update={"flows": flows}))
+    assert (known.source, known.kept) == ("gold", 7 * DAY)
+    assert (unknown.source, unknown.waiting, unknown.kept, unknown.percent) == ("bronze", None, None, None)
+    assert "can't be read" in (unknown.reason or "")
