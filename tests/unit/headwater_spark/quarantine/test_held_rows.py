@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 from tests.unit.headwater_spark import plain_rows
 from tests.unit.headwater_spark.plain_rows import Column, Frame, plain_functions
-from tests.unit.headwater_spark.recorded_writes import RecordedWrite
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.flow_identity import FlowIdentity
@@ -78,21 +77,6 @@ def test_what_is_kept_of_a_row(quarantined):
     assert row[c.STATUS] == str(RowStatus.HELD)
     assert (row[c.STATUS_AT], row[c.STATUS_REASON], row[c.REPLAY_ID], row[c.SOURCE_RECORD]) == (None,) * 4
     assert set(row) == {"id", "bad", "odd", "old", *c.MANAGED}
-
-
-def test_rows_of_a_file_that_is_replayed(monkeypatch, tmp_path: Path):
-    """They wait under the replay's id for its end, and are of no batch: a batch that is repeated would replace them."""
-    log: list[RecordedWrite] = []
-    monkeypatch.setattr(Frame, "write", property(lambda rows: RecordedWrite(log, rows)), raising=False)
-    marked: Any = three_rules_broken(monkeypatch)
-    QuarantineTable(tmp_path, "f", 3, "u1", RULES).hold_pending(marked, BATCH, "r")
-    (write,) = log
-    assert (write.path, write.words["mode"]) == (str(tmp_path), "append")
-    assert "txnAppId" not in write.options_given
-    assert [(row["id"], row[c.STATUS], row[c.REPLAY_ID], row[c.BATCH]) for row in write.rows.rows] == [
-        (1, str(RowStatus.PENDING), "r", None),
-        (3, str(RowStatus.PENDING), "r", None),
-    ]
 
 
 @pytest.mark.parametrize("name", ["id", "ID"])
