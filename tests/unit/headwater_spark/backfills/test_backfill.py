@@ -114,3 +114,37 @@ def test_tables_by_their_names(tmp_path: Path):
     with pytest.raises(UnknownDataset) as caught:
         module.stored_dataset(context, "user")
     assert "Users" in caught.value.remedy
+
+
+@pytest.mark.parametrize(("dry_run", "state"), [(True, "PLANNED"), (False, "COMPLETED")])
+def test_the_report_of_a_backfill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool, state: str):
+    """All tables are planned before the first is filled; a plan is not called done."""
+    steps: list[str] = []
+    context: Any = context_of(tmp_path, dataset("a"), dataset("b"))
+
+    @contextmanager
+    def live(*_: object) -> Any:
+        yield context
+
+    def fill(_context: object, plan: str, _arguments: object) -> list[Any]:
+        steps.append(f"fill {plan}")
+        return [f"table {plan}"]
+
+    monkeypatch.setattr(module, "live_context", live)
+    monkeypatch.setattr(module, "plan_table", lambda _, one, __: steps.append(f"plan {one.name}") or one.name)
+    monkeypatch.setattr(module, "_fill", fill)
+    clock = iter([10.0, 13.5])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+    class Chosen:
+        def as_dict(self) -> dict[str, Any]:
+            return {"from": 1}
+
+        def __str__(self) -> str:
+            return "a range"
+
+    arguments: Any = SimpleNamespace(chosen=Chosen(), tables=("a", "b"), dry_run=dry_run, request_id="r")
+    report = module.run_backfill(context.pipeline.project, arguments)
+    assert steps == ["plan a", "plan b", "fill a", "fill b"]
+    assert (report.state, report.seconds, report.tables) == (state, 3.5, ("table a", "table b"))
+    assert ("dry run" in str(report.__dict__)) is dry_run
