@@ -38,6 +38,8 @@ class _Manifest(SimpleNamespace):
     """As much of a manifest as flows need."""
 
     rows_read = False
+    catalog = None
+    schema_name = None
 
     @property
     def definition_hash(self) -> str:
@@ -118,6 +120,7 @@ def context_of(
         manifest=_Manifest(
             flows=(),
             source_hash="hash",
+            datasets=tuple(SimpleNamespace(name=one.name) for one in datasets),
             dataset=lambda name: _entry(next((d for d in datasets if d.name == name), None), name),
         ),
         registry=SimpleNamespace(datasets=lambda: list(datasets)),

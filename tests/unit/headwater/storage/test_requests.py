@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 
 import pytest
@@ -50,15 +51,21 @@ def run(done, *verb):
     )
 
 
+def add_batch(folder, number):
+    """A batch that read nothing: planned at another time than those before, as every batch is."""
+    write_checkpoint(folder, number, [])
+    version, metadata, *positions = (folder / "offsets" / "0").read_text().splitlines()
+    planned = json.dumps({**json.loads(metadata), "batchTimestampMs": number})
+    (folder / "offsets" / str(number)).write_text("\n".join((version, planned, *positions)))
+
+
 @pytest.fixture
 def old(done):
     """A pipeline with twelve updates behind it, and forty batches in each checkpoint."""
     for name in ("bronze", "silver"):
         folder = done.checkpoint(name).epoch_folder(0)
-        entry = (folder / "offsets" / "0").read_text()
         for batch in range(1, 40):
-            write_checkpoint(folder, batch, [])
-            (folder / "offsets" / str(batch)).write_text(entry)
+            add_batch(folder, batch)
     quiet(done, 12)
     return done
 
@@ -132,11 +139,9 @@ def test_checks_before_a_start(old, s3):
     old.complete("silver", sink_version=0)
     folder = old.checkpoint("silver").epoch_folder(0)
     (folder / "metadata").write_text('{"id":"of-the-test"}')
-    entry = (folder / "offsets" / "39").read_text()
     for batch, most in ((None, 10), (40, 7), (None, 5)):
         if batch is not None:
-            write_checkpoint(folder, batch, [])
-            (folder / "offsets" / str(batch)).write_text(entry)
+            add_batch(folder, batch)
         with s3.counted() as requests, looked_over(old.checkpoint("silver").folder):
             start = flow_start(old.project, old.manifest, old.flow("silver"))
             assert examine(start) == []
