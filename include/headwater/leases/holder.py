@@ -62,7 +62,18 @@ def in_progress(content: str, where: object, *, dead_in: timedelta | None = None
         seconds = max(1, math.ceil(dead_in.total_seconds()))
         remedy += f" If its process was killed, the lease is free in {seconds} s at most."
     return UpdateInProgress(
-        f"Another update of this pipeline is running: {content.strip() or 'just starting'}.",
+        f"Another update of this pipeline is running: {_shown(content)}.",
         where=where,
         remedy=remedy,
     )
+
+
+def _shown(content: str) -> str:
+    """A holder for people: its token is not theirs to see."""
+    if not content.strip():
+        return "just starting"
+    holder = holder_of(content)
+    if "update_id" not in holder:
+        return "its lease can't be read"
+    place = f"process {holder.get('process')} of {holder.get('host')}"
+    return f"{holder['update_id']}, {place}, since {holder.get('since')}"
