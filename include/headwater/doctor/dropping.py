@@ -17,6 +17,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
+from headwater.event_log.user_actions import DROP
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -129,7 +130,7 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
                 level="WARN",
                 dataset=plan.dataset,
                 details={
-                    "user_action": {"action": "DROP", "folders": [str(folder) for folder in plan.folders]}
+                    "user_action": {"action": DROP, "folders": [str(folder) for folder in plan.folders]}
                 },
             )
         follow_stored(project, events)

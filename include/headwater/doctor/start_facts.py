@@ -14,6 +14,7 @@ from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, table_id
 from headwater.doctor.known_positions import known_positions
 from headwater.doctor.snapshots import has_snapshots
+from headwater.event_log.user_actions import sent_since_drop
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.kafka.login import login_settings
@@ -55,6 +56,7 @@ def flow_start(
             sources=stream_sources(project, flow, brokers=brokers),
             position=lambda batch: positions().get(batch),
             last_recorded=lambda: max(positions(), default=None),
+            sent_before=partial(sent_since_drop, project.state_folder, flow.name, target.name),
             deep=deep,
             role=role_of(flow, target),
             declared=tuple(entry.name for entry in manifest.flows_into(flow.target)),

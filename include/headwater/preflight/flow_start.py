@@ -71,6 +71,10 @@ def _not_known() -> bool:
     return True
 
 
+def _not_sent() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class FlowStart:
     """What a check looks at.
@@ -82,6 +86,7 @@ class FlowStart:
     ``plan``: the operators that keep state now, None where that is not known.
     ``position``: the end offsets of a batch of the live epoch, as recorded outside the checkpoint.
     ``last_recorded``: the last batch of the live epoch that is recorded outside the checkpoint.
+    ``sent_before``: whether a sink without a table was sent rows since it was dropped last, as recorded outside the checkpoint.
     ``role``: as what the flow runs now, None where that is not known. ``declared``: the flows that its table has now.
     ``deep``: compare checksums of all files that the next start needs, however large.
     ``has_copy``: whether there is a copy of the checkpoint to restore.
@@ -101,6 +106,7 @@ class FlowStart:
     position: Callable[[int], Positions | None] = _unknown
     deep: bool = False
     last_recorded: Callable[[], int | None] = _never
+    sent_before: Callable[[], bool] = _not_sent
     role: FlowRole | None = None
     declared: tuple[str, ...] = ()
     quarantine: Place | None = None

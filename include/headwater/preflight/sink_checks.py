@@ -209,7 +209,8 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
     written = epochs_written(start.table, *start.identity.names) if start.table is not None else []
     first_not_kept = start.state.epoch + int(has_content)
     lost = not has_content or _logs_are_lost(start)
-    if (start.state.sink_id is not None and lost) or any(epoch >= first_not_kept for epoch in written):
+    known = start.state.sink_id is not None or _folder_is_lost(start)
+    if (known and lost) or any(epoch >= first_not_kept for epoch in written):
         yield Damage(
             CheckpointLost(
                 f"The checkpoint of {start.flow!r} is gone, and {start.place} has its rows: "
@@ -223,6 +224,11 @@ def checkpoint_was_lost(start: FlowStart) -> Iterator[Damage]:
             ),
             (Repair.RESTORE, Repair.REBUILD, Repair.NEW_EPOCH, Repair.FULL_REFRESH),
         )
+
+
+def _folder_is_lost(start: FlowStart) -> bool:
+    """Whether nothing is left of a flow that sent rows to a sink without a table."""
+    return start.table is None and not start.checkpoint.state_file.exists() and start.sent_before()
 
 
 def _logs_are_lost(start: FlowStart) -> bool:

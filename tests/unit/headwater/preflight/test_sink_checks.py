@@ -43,6 +43,23 @@ def test_both_logs_of_a_sinks_flow_are_gone(tmp_path: Path, recorded: int | None
     assert [damage.condition for damage in checkpoint_was_lost(start)] == conditions
 
 
+@pytest.mark.parametrize(
+    ("sent", "left", "conditions"),
+    [(True, False, ["CHECKPOINT_LOST"]), (False, False, []), (True, True, [])],
+)
+def test_the_whole_folder_of_a_sinks_flow_is_gone(
+    tmp_path: Path, sent: bool, left: bool, conditions: list[str]
+):
+    """With its state all is forgotten, but for the event log; a flow of which a state is left, and nothing else, was begun anew."""
+    checkpoint = FlowCheckpoint(tmp_path / "outbox" / "send")
+    if left:
+        checkpoint.write_state(FlowState())
+    start = FlowStart(
+        "p", "send", "outbox", checkpoint, FlowState(), None, "foreach_batch:outbox", is_sink=True, sent_before=lambda: sent
+    )  # fmt: skip
+    assert [damage.condition for damage in checkpoint_was_lost(start)] == conditions
+
+
 def of_table(tmp_path: Path) -> FlowStart:
     """The start of a flow into a table of three commits."""
     table = tmp_path / "orders"
