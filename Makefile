@@ -41,7 +41,7 @@ demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends afte
 
 test: test-unit test-integration test-dags ## Run the tests but those that kill: the same ones each time, few long ones left to the soak
 
-test-unit: setup ## Run the unit tests: no JVM, three minutes
+test-unit: setup ## Run the unit tests: no JVM, four minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
 
 test-integration: classes ## Run the tests with a real broker and real tables
