@@ -92,6 +92,28 @@ def test_each_damage_has_its_name(pipeline: Any, capsys: pytest.CaptureFixture[s
     assert conditions_of(case, "send") == []
 
 
+def test_nothing_of_it_is_left(pipeline: Any):
+    """With the flow's state all is forgotten but what the event log has: nothing is sent, the position is laid down anew from there,
+    and a sink that is dropped begins anew.
+    """
+    case: PipelineCase = pipeline(SOURCE)
+    for number in (1, 2):
+        case.land([{"id": number}])
+        assert case.update().state == "COMPLETED"
+    shutil.rmtree(case.checkpoint("mailbox", "send").folder)
+    case.land([{"id": 3}])
+    report = case.update()
+    assert (report.state, report["send"].status, sent(case)) == ("FAILED", "FAILED", [1, 2])
+    assert "CHECKPOINT_LOST" in str(report["send"].error)
+    roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
+    assert main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", *roots]) == 0
+    assert case.update().state == "COMPLETED"
+    assert sent(case) == [1, 2, 3]
+    assert main(["drop", str(case.folder), "mailbox", "--yes", *roots]) == 0
+    assert case.update().state == "COMPLETED"
+    assert (sent(case)[:3], sorted(sent(case)[3:])) == ([1, 2, 3], [1, 2, 3])
+
+
 def lose_both_logs(case: PipelineCase, number: int) -> str:
     """Offsets and commits are gone and a row is new: the sink is sent nothing; the message of its flow."""
     before = sent(case)

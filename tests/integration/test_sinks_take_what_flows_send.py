@@ -13,10 +13,8 @@ from pyspark.sql import SparkSession
 from tests.in_step import Share, Steps, in_step
 from tests.pipeline_case import read_rows
 
-from headwater.commands.command_line import main
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointMismatch, UnsupportedArgument
-from headwater.storage.walking import remove_tree
 from headwater_demo.kafka_broker import KafkaBroker
 from headwater_spark.testing.local_session import forget_tables
 
@@ -191,28 +189,6 @@ def test_a_full_refresh_gives_a_function_everything_again(pipeline):
     assert case.update().state == "COMPLETED"
     assert len(mail.read_text().split()) == 4
     assert case.rows("bronze") == [(1, "x"), (2, "x")]
-
-
-def test_a_position_that_is_gone_is_missed_by_a_function(pipeline, capsys):
-    """All that was sent would come again: the event log knows better, the position is rebuilt from it, and a dropped sink begins anew."""
-    case = pipeline(MAILBOX)
-    mail = case.root / "mail"
-    for number in (1, 2):
-        case.land([row(number)])
-        case.update()
-    remove_tree(case.storage / "pipelines" / "case" / "checkpoints" / "mailbox")
-    case.land([row(3)])
-    report = case.update()
-    assert (report.state, report["send"].status) == ("FAILED", "FAILED")
-    assert "CHECKPOINT_LOST" in str(report["send"].error)
-    assert mail.read_text().split() == ["0:1", "1:2"]
-    roots = (f"--storage={case.storage}", f"--warehouse={case.warehouse}")
-    assert main(["repair", str(case.folder), "send", "--action=rebuild", "--yes", *roots]) == 0
-    assert case.update().state == "COMPLETED"
-    assert [line.partition(":")[2] for line in mail.read_text().split()] == ["1", "2", "3"]
-    assert main(["drop", str(case.folder), "mailbox", "--yes", *roots]) == 0
-    assert case.update().state == "COMPLETED"
-    assert [line.partition(":")[2] for line in mail.read_text().split()] == ["1", "2", "3", "1", "2", "3"]
 
 
 OF_ONES_OWN = (
