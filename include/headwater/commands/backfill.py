@@ -9,8 +9,7 @@ from headwater.commands.run import become_program
 from headwater.contract.backfill_arguments import backfill_arguments
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
-from headwater.graph.update_plan import refuse_unknown
+from headwater.graph.spelled_names import known_name
 
 
 def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -31,7 +30,4 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
 def known_tables(manifest: Manifest, tables: Sequence[str]) -> list[str]:
     """The tables as the manifest spells them; raises UnknownDataset with the nearest name."""
     known = [entry.name for entry in manifest.tables]
-    chosen = [declared_name(manifest, name, known) for name in tables]
-    for name in chosen:
-        refuse_unknown(name, known, "table")
-    return chosen
+    return [known_name(manifest, name, known, "table") for name in tables]

@@ -6,19 +6,16 @@ from datetime import UTC, datetime
 
 from headwater.contract.printing import print_json, print_table
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
+from headwater.graph.spelled_names import known_name
 from headwater.graph.stored_manifest import stored_manifest
-from headwater.graph.update_plan import refuse_unknown
 from headwater.metrics.file_history import IngestedFile, ingested_files
 
 
 def show_files(project: PipelineProject, flow: str | None, limit: int, *, as_json: bool) -> int:
     """Print the newest ``limit`` files of one flow, or of all flows that read files, newest last."""
     manifest = stored_manifest(project)
-    names = [entry.name for entry in manifest.flows]
     if flow is not None:
-        flow = declared_name(manifest, flow, names)
-        refuse_unknown(flow, names, "flow")
+        flow = known_name(manifest, flow, (entry.name for entry in manifest.flows), "flow")
     flows = [entry for entry in manifest.flows if flow is None or entry.name == flow]
     ingested: list[IngestedFile] = []
     for entry in flows:

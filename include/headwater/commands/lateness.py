@@ -5,9 +5,8 @@ from __future__ import annotations
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
+from headwater.graph.spelled_names import known_name
 from headwater.graph.stored_manifest import stored_manifest
-from headwater.graph.update_plan import refuse_unknown
 from headwater.metrics.lateness import kind_of_delay, late_rows, table_lateness
 
 
@@ -18,9 +17,7 @@ def show_lateness(
     then how many rows each flow's watermark has left out.
     """
     manifest = stored_manifest(project)
-    tables = [entry.name for entry in manifest.tables]
-    dataset = declared_name(manifest, dataset, tables)
-    refuse_unknown(dataset, tables, "table")
+    dataset = known_name(manifest, dataset, (entry.name for entry in manifest.tables), "table")
     lateness = table_lateness(manifest.table_path(project.warehouse, dataset), event_time, arrival)
     left_out = late_rows(project.state_folder)
     if as_json:

@@ -46,11 +46,9 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
 def quarantine_of(project: PipelineProject, table: str) -> Place:
     """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
     manifest = stored_manifest(project)
-    declared = declared_name(manifest, table)
-    entry = next((entry for entry in manifest.tables if entry.name.lower() == declared.lower()), None)
-    path = quarantine_location(manifest, project.warehouse, entry.name) if entry is not None else None
+    places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
+    path = places.get(declared_name(manifest, table, places))
     if path is None:
-        places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
         quarantining = [name for name, place in places.items() if place is not None]
         raise UnknownQuarantinedRow(
             f"{table!r} is not a table with a rule that quarantines.",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from headwater.doctor.flow_case import FlowCase
-from headwater.errors import UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
+from headwater.graph.spelled_names import known_name
 from headwater.graph.stored_manifest import stored_manifest
-from headwater.suggestions import did_you_mean, nearest
 
 
 def flow_cases(
@@ -28,15 +26,8 @@ def flow_cases(
             for case in cases
             if (case.flow.streaming or case.flow.once or views) and case.flow.target in stored
         ]
-    flow = declared_name(manifest, flow, (case.flow.name for case in cases))
-    named = [case for case in cases if case.flow.name == flow]
-    if not named:
-        names = [case.flow.name for case in cases]
-        raise UnknownDataset(
-            f"The pipeline has no flow {flow!r}.",
-            remedy=did_you_mean(nearest(flow, names), f"It has: {', '.join(names)}."),
-        )
-    return named
+    chosen = known_name(manifest, flow, (case.flow.name for case in cases), "flow")
+    return [case for case in cases if case.flow.name == chosen]
 
 
 def named_case(project: PipelineProject, flow: str) -> FlowCase:

@@ -224,7 +224,7 @@ def _odd_key(node: yaml.Node | None) -> yaml.ScalarNode | None:
 
 def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseModel]) -> tuple[str, str]:
     of_parts = (detail.get("ctx") or {}).get("error")
-    keys, node, line = _found_at(
+    keys, node, line = _place_of(
         detail, of_parts.keys if isinstance(of_parts, WrongAt) else detail["loc"], root
     )
     where = f"{path}:{line}"
@@ -247,7 +247,7 @@ def _fault(detail: Any, root: yaml.Node | None, path: Path, model: type[BaseMode
     return _sentence(message, detail.get("input"), keys, node), where
 
 
-def _found_at(
+def _place_of(
     detail: Any, path_in_file: Sequence[Any], root: yaml.Node | None
 ) -> tuple[list[Any], yaml.Node | None, int]:
     """The keys that lead to a fault, its node and its line, as far as they can be seen in the file."""

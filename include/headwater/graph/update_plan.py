@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
-from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
+from headwater.errors import RefusedForSafety, ResetNotAllowed
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
-from headwater.graph.spelled_names import declared_names
-from headwater.suggestions import did_you_mean, nearest
+from headwater.graph.spelled_names import declared_names, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -266,12 +265,3 @@ def _emptied(manifest: Manifest, selection: Selection) -> list[str]:
 def may_reset(properties: Mapping[str, str]) -> bool:
     """Whether a table with these properties may be emptied (``pipelines.reset.allowed``)."""
     return properties.get("pipelines.reset.allowed", "true").lower() != "false"
-
-
-def refuse_unknown(name: str, names: Collection[str], what: str) -> None:
-    """Raise UnknownDataset, with the nearest of ``names``, where the pipeline has no ``what`` of this name."""
-    if name not in names:
-        raise UnknownDataset(
-            f"The pipeline has no {what} {name!r}.",
-            remedy=did_you_mean(nearest(name, names), f"It has: {', '.join(names)}."),
-        )

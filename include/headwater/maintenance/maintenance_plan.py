@@ -11,9 +11,8 @@ from headwater.delta_log.table_history import table_exists
 from headwater.event_log.redaction import quoted
 from headwater.graph.manifest import DatasetEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_names
+from headwater.graph.spelled_names import known_name
 from headwater.graph.table_owners import refuse_foreign_tables
-from headwater.graph.update_plan import refuse_unknown
 from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, MaintenanceOptions, Step
 from headwater.maintenance.file_layout import Optimize
 from headwater.maintenance.storage_cleaning import EventLogCleaning, StorageCleaning
@@ -51,8 +50,8 @@ def chores(project: PipelineProject, manifest: Manifest, options: MaintenanceOpt
         UnknownDataset: where a table is named that the pipeline does not have.
         TableOwned: where another pipeline fills one; only its owner knows how long its files are needed.
     """
-    chosen = declared_names(manifest, options.tables, (entry.name for entry in manifest.tables))
-    _check_tables(manifest, chosen)
+    known = [entry.name for entry in manifest.tables]
+    chosen = tuple(dict.fromkeys(known_name(manifest, name, known, "table") for name in options.tables))
     refuse_foreign_tables(project, manifest, chosen or None)
     tables = [entry for entry in manifest.tables if not chosen or entry.name in chosen]
     due = [chore for entry in tables for chore in _of_table(project, manifest, entry, options)]
@@ -102,9 +101,3 @@ def _of_storage(project: PipelineProject, options: MaintenanceOptions) -> list[C
     keep = options.keep if options.keep is not None else project.spec.maintenance.keep
     kinds = (ChoreKind.EPOCHS, ChoreKind.SNAPSHOTS, ChoreKind.ORPHANS)
     return [EventLogCleaning(project), *(StorageCleaning(project, kind, keep) for kind in kinds)]
-
-
-def _check_tables(manifest: Manifest, names: Sequence[str]) -> None:
-    tables = [entry.name for entry in manifest.tables]
-    for name in names:
-        refuse_unknown(name, tables, "table")

@@ -13,7 +13,7 @@ from headwater.delta_log.table_history import head_version, kept_out_since
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
-from headwater.preflight.table_file_checks import missing_files
+from headwater.preflight.table_file_checks import first_of, missing_files
 
 
 def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
@@ -79,10 +79,9 @@ def quarantine_files_are_gone(start: FlowStart) -> Iterator[Damage]:
         return
     missing = missing_files(start.quarantine, deep=start.deep)
     if missing:
-        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         yield Damage(
             TableFilesGone(
-                f"Files of the quarantine of {start.dataset!r} are gone or cut: {missing[0]}{more}. Rows that its rules kept out, and "
+                f"Files of the quarantine of {start.dataset!r} are gone or cut: {first_of(missing)}. Rows that its rules kept out, and "
                 "that were read before, would be missing for good.",
                 where=start.quarantine,
                 remedy="Restore them from a backup. If there is none, refill it with its table: "

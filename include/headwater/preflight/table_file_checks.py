@@ -5,7 +5,7 @@ Decision 0241.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from headwater.checkpoints.conditions import TableFilesGone
 from headwater.checkpoints.flow_role import FlowRole
@@ -21,10 +21,9 @@ def files_are_gone(start: FlowStart) -> Iterator[Damage]:
         return
     missing = missing_files(start.table, deep=start.deep)
     if missing:
-        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         yield Damage(
             TableFilesGone(
-                f"Files of {start.place} are gone or cut: {missing[0]}{more}. Their rows were read before, and would be missing for good.",
+                f"Files of {start.place} are gone or cut: {first_of(missing)}. Their rows were read before, and would be missing for good.",
                 where=start.table,
                 remedy="Restore them from a backup. If there is none, refill the table from its sources: "
                 f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
@@ -34,6 +33,11 @@ def files_are_gone(start: FlowStart) -> Iterator[Damage]:
             # The next refresh of a view computes it whole (``incremental.refresh_record``).
             blocks=start.role is not FlowRole.VIEW,
         )
+
+
+def first_of(missing: Sequence[str]) -> str:
+    """The first of some files, and how many more there are."""
+    return missing[0] + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
 
 
 def missing_files(table: Place, *, deep: bool) -> list[str]:

@@ -12,13 +12,12 @@ from headwater.checkpoints.table_move import refuse_old_names, refuse_unfinished
 from headwater.contract.backfill_arguments import BackfillArguments
 from headwater.contract.backfill_report import BackfillReport, TableBackfill
 from headwater.definitions.dataset import Dataset
-from headwater.errors import HeadwaterError, UnknownDataset
+from headwater.errors import HeadwaterError
 from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
+from headwater.graph.spelled_names import known_name
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
-from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.backfills.table_backfill import fill_table
 from headwater_spark.backfills.table_plan import TablePlan, plan_table
 from headwater_spark.execution.failures import flow_error
@@ -53,16 +52,8 @@ def run_backfill(project: PipelineProject, arguments: BackfillArguments) -> Back
 
 def stored_dataset(context: UpdateContext, name: str) -> Dataset:
     """The table of this name; raises UnknownDataset with the nearest one."""
-    datasets = {d.name.lower(): d for d in context.pipeline.registry.datasets() if d.stored}
-    declared = declared_name(context.pipeline.manifest, name)
-    if declared.lower() in datasets:
-        return datasets[declared.lower()]
-    near = nearest(name.lower(), datasets)
-    names = f"It has: {', '.join(d.name for d in datasets.values())}."
-    raise UnknownDataset(
-        f"The pipeline has no table {name!r}.",
-        remedy=did_you_mean(datasets[near].name if near else None, names),
-    )
+    datasets = {d.name: d for d in context.pipeline.registry.datasets() if d.stored}
+    return datasets[known_name(context.pipeline.manifest, name, datasets, "table")]
 
 
 def _fill(context: UpdateContext, plan: TablePlan, arguments: BackfillArguments) -> list[TableBackfill]:

@@ -13,14 +13,14 @@ from headwater.backfills.backfill_range import BackfillRange
 from headwater.backfills.conditions import InvalidRange
 from headwater.definitions.dataset import Dataset
 from headwater_spark.messages.source_errors import describe
-from headwater_spark.plans.plan_walk import asks_the_clock, class_name, expression_nodes, items
+from headwater_spark.plans.plan_walk import asks_the_clock, has_subquery, items
 from headwater_spark.plans.schema_text import GENERATED
 
 
 def rows_condition(
     session: SparkSession, chosen: BackfillRange, columns: StructType, dataset: Dataset
 ) -> str:
-    """The condition as Spark understands it, as SQL text over the table's columns.
+    """The condition, to be put into other SQL text over the table's columns.
 
     It is applied to the rows that leave and to those that come, perhaps on another day again: so it has to mean the same each time.
 
@@ -30,9 +30,8 @@ def rows_condition(
     condition = _analysed(session, chosen, columns, dataset)
     generated = {field.name for field in columns.fields if (field.metadata or {}).get(GENERATED)}
     named = {str(attribute.name()) for attribute in items(condition.references().toSeq())} & generated
-    parts = list(expression_nodes(condition))
     reason = ""
-    if any(class_name(part).endswith(("Subquery", "Exists", "InSubquery")) for part in parts):
+    if has_subquery(condition):
         reason = "has a subquery"
     elif asks_the_clock(condition):
         reason = "gives other rows at another time: write the day, and not current_date()"
@@ -42,7 +41,8 @@ def rows_condition(
         )
     if reason:
         raise InvalidRange(f"The condition {chosen.condition!r} {reason}.", where=dataset.location)
-    return str(condition.sql())
+    # As it was written: Spark's own text of an expression can't always be parsed, that of a lambda for one. It may end in a comment.
+    return f"({chosen.condition}\n)"
 
 
 def _analysed(session: SparkSession, chosen: BackfillRange, columns: StructType, dataset: Dataset) -> Any:

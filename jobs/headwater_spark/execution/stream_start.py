@@ -87,12 +87,10 @@ def _start_native(
     run: FlowRun, stream: DataStreamWriter, metadata: dict[str, Any], frame: DataFrame
 ) -> StreamingQuery:
     sink = run.dataset.sink
-    if sink is not None and sink.kind is SinkKind.OTHER:
+    if sink is not None and sink.kind is not SinkKind.DELTA:
         # Data sources that the pipeline registered are looked for in the active session.
         with made_active(frame.sparkSession):
             return stream.format(sink.format).options(**sink.options).start()
-    if sink is not None and sink.kind is not SinkKind.DELTA:
-        return stream.format(sink.format).options(**sink.options).start()
     if sink is not None:
         managed = {"path", "tablename"}
         stream = stream.options(**{k: v for k, v in sink.options.items() if k.lower() not in managed})

@@ -174,6 +174,14 @@ def reads_the_clock(plan: Any) -> bool:
     return False
 
 
+def has_subquery(expression: Any) -> bool:
+    """Whether a query stands inside of an expression, parsed or analysed; ``exists`` over an array is none."""
+    return any(
+        (name := simple_name(part)).endswith("Subquery") or name in ("Exists", "ListQuery")
+        for part in expression_nodes(expression)
+    )
+
+
 def asks_the_clock(expression: Any) -> bool:
     """Whether the value of an expression depends on when it is computed, or on chance."""
     return not expression.deterministic() or any(

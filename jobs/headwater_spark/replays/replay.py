@@ -20,7 +20,7 @@ from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.spelled_names import declared_name
+from headwater.graph.spelled_names import known_name
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
@@ -126,13 +126,8 @@ def replay(project: PipelineProject, arguments: ReplayArguments) -> ReplayReport
 
 
 def _dataset(context: UpdateContext, name: str) -> Dataset:
-    datasets = [d for d in context.pipeline.registry.datasets() if d.stored]
-    declared = declared_name(context.pipeline.manifest, name)
-    dataset = next((d for d in datasets if d.name.lower() == declared.lower()), None)
-    if dataset is None:
-        raise UsageError(
-            f"The pipeline has no table {name!r}.", remedy=f"It has: {', '.join(d.name for d in datasets)}."
-        )
+    datasets = {d.name: d for d in context.pipeline.registry.datasets() if d.stored}
+    dataset = datasets[known_name(context.pipeline.manifest, name, datasets, "table")]
     if context.pipeline.evaluation.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW:
         raise UsageError(
             f"{name!r} is a materialized view: all of it is recomputed, and its quarantine with it.",

@@ -28,7 +28,7 @@ from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
-from headwater_spark.plans.plan_walk import expression_nodes, items, simple_name
+from headwater_spark.plans.plan_walk import expression_nodes, has_subquery, items, simple_name
 from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.exact_counts import use_exact_counts
 from headwater_spark.rules.source_records import SOURCE, without_source
@@ -128,23 +128,17 @@ def _parsed(frame: DataFrame, rule: Expectation) -> Any:
 
 
 def _check_reach(expression: Any, rule: Expectation) -> None:
-    for part in expression_nodes(expression):
-        name = simple_name(part)
-        function = (
-            str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
-            if name == "UnresolvedFunction"
-            else ""
+    functions = {
+        str(part.nameParts().apply(part.nameParts().length() - 1)).lower()
+        for part in expression_nodes(expression)
+        if simple_name(part) == "UnresolvedFunction"
+    }
+    if has_subquery(expression) or not functions.isdisjoint(_REACHING_OUT):
+        raise InvalidExpectation(
+            f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
+            where=rule.location,
+            remedy="Join in the query what the rule needs, and write the rule over the joined columns.",
         )
-        if (
-            name.endswith("Subquery")
-            or name in ("Exists", "ListQuery", "InSubquery")
-            or function in _REACHING_OUT
-        ):
-            raise InvalidExpectation(
-                f"The expectation {rule.name!r} reaches outside the row: {rule.constraint}",
-                where=rule.location,
-                remedy="Join in the query what the rule needs, and write the rule over the joined columns.",
-            )
 
 
 def _check_functions(result: DataFrame, rule: Expectation) -> None:

@@ -71,12 +71,12 @@ def spark_times(options: Mapping[str, str], time_zone: str, *, streaming: bool) 
     Raises:
         InvalidSourceOption: on a stream; a text that is no point in time.
     """
-    given = [key for key in CHANGED_WITHIN if key in options]
-    if not given:
+    limits = [key for key in CHANGED_WITHIN if key in options]
+    if not limits:
         return {}
     if streaming:
         raise InvalidSourceOption(
-            f"Spark's streams of files don't have the option {_SPELLED[given[0]]}.",
+            f"Spark's streams of files don't have the option {_SPELLED[limits[0]]}.",
             remedy='Read them by format("cloudFiles"), with cloudFiles.format, which has it.',
         )
     zone = options.get("timezone", time_zone)

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from headwater_spark.views.join_conditions import conjuncts, join_condition
-from headwater_spark.views.plan_description import SET_OPERATIONS, Expr, Node
+from headwater_spark.views.plan_description import SET_OPERATIONS, Node
+from headwater_spark.views.used_columns import read_by
 
 
 class Rows(StrEnum):
@@ -125,14 +126,14 @@ def columns_read(  # noqa: PLR0911 - one return a kind of recipe
             node = nodes[number]
             by_place = node.kind in SET_OPERATIONS or node.kind == "Union"
             own = (n for child in node.children for n in child.output) if by_place else ()
-            return _references(node.expressions) | frozenset(own) | _all_read(children, nodes)
+            return read_by(node.expressions) | frozenset(own) | _all_read(children, nodes)
         case Columns(number, places, child):
             node = nodes[number]
             outputs = node.exprs("projectList" if node.kind == "Project" else "aggregateExpressions")
-            return _references(outputs[place] for place in places) | columns_read(child, nodes)
+            return read_by(outputs[place] for place in places) | columns_read(child, nodes)
         case Joined(number, _, left, right, places):
             parts = conjuncts(join_condition(nodes[number]))
-            return _references(parts[place] for place in places) | _all_read((left, right), nodes)
+            return read_by(parts[place] for place in places) | _all_read((left, right), nodes)
         case Renamed(_, old, _, child):
             return frozenset(old) | columns_read(child, nodes)
         case Padded(ids, _, child):
@@ -143,10 +144,6 @@ def columns_read(  # noqa: PLR0911 - one return a kind of recipe
 
 def _all_read(recipes: Iterable[Recipe], nodes: Mapping[int, Node]) -> frozenset[int]:
     return frozenset[int]().union(*(columns_read(one, nodes) for one in recipes))
-
-
-def _references(expressions: Iterable[Expr]) -> frozenset[int]:
-    return frozenset[int]().union(*(one.references for one in expressions))
 
 
 def renamed_branch(union: Node, branch: Node, places: Collection[int], recipe: Recipe) -> Recipe:

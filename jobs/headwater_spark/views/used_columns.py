@@ -30,16 +30,17 @@ def _collect(node: Node, wanted: frozenset[int], used: dict[int, frozenset[int]]
 
 def _wanted_below(node: Node, wanted: frozenset[int]) -> frozenset[int]:
     if node.kind == "Project":
-        return _references(one for one in node.exprs("projectList") if one.id in wanted)
+        return read_by(one for one in node.exprs("projectList") if one.id in wanted)
     if node.kind == "Aggregate":
         outputs = [one for one in node.exprs("aggregateExpressions") if one.id in wanted]
-        return _references((*outputs, *node.exprs("groupingExpressions")))
+        return read_by((*outputs, *node.exprs("groupingExpressions")))
     if node.kind in PASSING or node.kind in ("Filter", "Join", "Window", "Generate", "LateralJoin"):
-        return wanted | _references(node.expressions)
+        return wanted | read_by(node.expressions)
     return frozenset(number for child in node.children for number in child.output)
 
 
-def _references(expressions: Iterable[Expr]) -> frozenset[int]:
+def read_by(expressions: Iterable[Expr]) -> frozenset[int]:
+    """The ids of the columns that expressions read, also inside of subqueries."""
     references: set[int] = set()
     for one in expressions:
         references |= one.references

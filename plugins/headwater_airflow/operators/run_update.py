@@ -23,7 +23,7 @@ from headwater.event_log.details import UpdateState
 from headwater.event_log.flow_result import FlowResult
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.update_plan import refuse_unknown
+from headwater.graph.spelled_names import refuse_unknown
 from headwater.leases.stop_request import request_stop, withdraw_stop
 from headwater_airflow.driver import submission
 from headwater_airflow.driver.elsewhere import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.headwater.graph.test_update_plan import manifest, plan
 
-from headwater.graph.spelled_names import declared_name, declared_names
+from headwater.errors import UnknownDataset
+from headwater.graph.spelled_names import declared_name, declared_names, known_name
 from headwater.graph.update_plan import Selection
 
 
@@ -19,6 +20,15 @@ def test_spellings_of_one_name(text: str):
 def test_other_names_stay_as_they_are(text: str):
     """What is no spelling of a declared name is left to whoever refuses it."""
     assert declared_name(manifest(), text) == text
+
+
+def test_a_name_that_the_pipeline_has_not():
+    """It is refused with the nearest one; one that it has is taken in any spelling, of those that may be meant."""
+    assert known_name(manifest(), "S.Gold", ["gold", "silver"], "table") == "gold"
+    for text, names in (("gld", ["gold", "silver"]), ("gold", ["golden"])):
+        with pytest.raises(UnknownDataset, match=f"no table '{text}'") as refused:
+            known_name(manifest(), text, names, "table")
+        assert f"Did you mean '{names[0]}'" in refused.value.remedy
 
 
 def test_two_spellings_are_one_name():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +167,9 @@ def test_a_batch_that_was_judged_before(tmp_path: Path, planned, done, known, as
         assert target_of(stream) == DeltaAppend(context.table_path(dataset()))
 
 
-def test_sinks(tmp_path: Path):
+def test_sinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Formats of Spark's take the stream with their options; a Delta sink takes no option that says where to, twice."""
+    monkeypatch.setattr("headwater_spark.execution.stream_start.made_active", nullcontext)
     stream, write, _ = started(tmp_path, sink(SinkKind.KAFKA, "kafka", topic="t"))
     assert (stream.writer, write.words["format"], write.options_given["topic"]) == (None, "kafka", "t")
     assert "userMetadata" not in write.options_given

@@ -15,7 +15,7 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, r
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater.errors import UsageError
+from headwater.errors import HeadwaterError, UsageError
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater_spark.replays import replay as module
@@ -321,7 +321,7 @@ def test_tables_that_are_replayed_into(tmp_path: Path, name: str, kind: DatasetK
     if answer is None:
         assert module._dataset(context, name).name == "orders"
     else:
-        with pytest.raises(UsageError, match=answer):
+        with pytest.raises(HeadwaterError, match=answer):
             module._dataset(context, name)
 
 
