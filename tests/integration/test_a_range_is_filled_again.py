@@ -135,7 +135,12 @@ def test_rows_of_a_condition_are_replaced(pipeline):
     assert ran(case, *mine)[1]["flows"][0]["state"] == "DONE_BEFORE"
     record = case.events(event_type="operation_progress", containing="BACKFILL")[-1]
     assert record["details"]["operation_progress"]["range"] == {"kind": "where", "where": mine[-1]}
-    assert ran(case, "--tables", "by_day", "--where", "day < '2026-01-02' or false -- older")[1]["flows"][0]["output_rows"] == 1
+    assert (
+        ran(case, "--tables", "by_day", "--where", "day < '2026-01-02' or false -- older")[1]["flows"][0][
+            "output_rows"
+        ]
+        == 1
+    )
     for condition in (
         "nope = 1",
         "amount",
