@@ -128,10 +128,13 @@ def render_backfill(task: PipelineTask, *, scheduled: bool) -> BaseOperator:
 
     Runs of Airflow's backfill come side by side; at most as many as here start Spark at once.
     """
+    tables = [table for table in task.datasets if table.is_table] or task.announced
     return BackfillOperator(
         task_id="backfill",
         pipeline=task.pipeline,
         scheduled=scheduled,
+        announces=[table.dataset for table in tables],
+        outlets=[dataset_asset(task.pipeline_id, table) for table in tables],
         max_active_tis_per_dag=2,
         **_submit_settings(task, task.airflow.priority_weight),
     )

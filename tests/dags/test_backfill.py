@@ -24,9 +24,10 @@ PROGRAM = """#!{python}
 import json, os, sys
 script = next(i for i, a in enumerate(sys.argv) if a.endswith("run_backfill.py"))
 open(os.environ["CALLS"], "a").write(json.dumps(sys.argv[script + 1:]) + "\\n")
-flow = dict(dataset="gold", flow="gold", state="PLANNED", input_rows=3, output_rows=2, dropped_rows=1, quarantined_rows=0,
-            replaced_rows=2, source_bytes=10, replaced_bytes=10, output_bytes=10)
-print(json.dumps(dict(state="PLANNED", flows=[flow])))
+state = os.environ.get("STATE", "PLANNED")
+flow = dict(dataset="gold", flow="gold", state=state, input_rows=3, output_rows=2, dropped_rows=1, quarantined_rows=0, mode="append",
+            replaced_rows=2, source_bytes=10, replaced_bytes=10, output_bytes=10, version=7)
+print(json.dumps(dict(state=state, backfill_id="b1", flows=[flow])))
 """
 
 
@@ -42,14 +43,18 @@ def run(medallion, driver, roots, monkeypatch):
             "medallion", interval="@daily", tables=["gold"], column="at", scheduled=scheduled
         )
         params = {name: param.value for name, param in dag.params.items()} | form
+        task = dag.get_task("backfill")
+        attempt.events = {asset.name: SimpleNamespace(extra={}) for asset in task.outlets}
         context = {
+            "outlet_events": {asset: attempt.events[asset.name] for asset in task.outlets},
             "ti": SimpleNamespace(dag_id=dag.dag_id, run_id="r", try_number=tries[0], max_tries=tries[1]),
             "dag_run": SimpleNamespace(run_type=SimpleNamespace(value=kind)),
             "params": params,
         }
         if interval is not None:
             context |= {"data_interval_start": interval[0], "data_interval_end": interval[1]}
-        report = dag.get_task("backfill").execute(context)
+        report = task.execute(context)
+        attempt.announced = [asset.name for asset in task.outlets]
         assert report["flows"][0]["output_rows"] == 2
         return json.loads(calls.read_text().splitlines()[-1])
 
@@ -120,6 +125,33 @@ def test_a_run_that_was_done_and_is_cleared_is_done_again(run, medallion):
     assert (first.again, again.again, once_more.again) == (False, True, True)
     assert len({first.request_id, again.request_id, once_more.request_id}) == 3
     assert not parse_backfill_arguments(run(**{**form, "dry_run": True}, tries=cleared)).again
+
+
+@pytest.mark.parametrize(
+    ("state", "tries", "announced"),
+    [
+        ("COMPLETED", (1, 2), ["medallion.gold"]),
+        ("PLANNED", (1, 2), []),
+        ("DONE_BEFORE", (1, 2), []),
+        ("DONE_BEFORE", (2, 2), ["medallion.gold"]),
+    ],
+)
+def test_a_table_that_was_filled_wakes_its_readers(run, monkeypatch, state, tries, announced):
+    """Its asset has an event, also where an attempt before wrote the rows and Airflow did not have its event; a dry run, what
+    another run has done and tables that were not filled have none.
+    """
+    monkeypatch.setenv("STATE", state)
+    run(**RANGE, dry_run=False, tries=tries)
+    assert set(run.events) == {"medallion.bronze", "medallion.silver", "medallion.gold"}
+    assert run.announced == announced
+    if announced:
+        extra = run.events["medallion.gold"].extra
+        assert (extra["rows"], extra["dropped_rows"], extra["version"], extra["backfill_id"]) == (
+            2,
+            1,
+            7,
+            "b1",
+        )
 
 
 @pytest.mark.parametrize("kind", ["manual", "operator_triggered"])

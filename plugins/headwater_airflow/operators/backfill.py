@@ -16,6 +16,7 @@ from headwater_airflow.driver.secret_parameters import DriverParameters, driver_
 from headwater_airflow.following.backfill_record import cleared_backfill
 from headwater_airflow.forms.backfill_form import BackfillRequest, backfill_params, read_backfill
 from headwater_airflow.forms.parameter_form import read_object, refuse_unknown_conf
+from headwater_airflow.operators.announcement import announce_backfill
 from headwater_airflow.operators.run_update import RunUpdateOperator
 from headwater_airflow.roots import pipeline_project
 
@@ -28,11 +29,12 @@ class BackfillOperator(RunUpdateOperator):
 
     Runs of Airflow's own backfill that name no range take their data interval. Runs that the schedule makes are skipped: it
     is there to cut time into intervals. A retry finds what an earlier try has committed, and writes nothing twice; a run that was
-    done and is cleared is done again.
+    done and is cleared is done again. Each table that was filled has an asset event.
 
     Args:
         pipeline: the name of the pipeline's folder.
         scheduled: fill the intervals of scheduled runs, too.
+        announces: the tables whose assets are the task's outlets, in their order.
 
     """
 
@@ -70,6 +72,9 @@ class BackfillOperator(RunUpdateOperator):
         report = self._submit(context, project, request, last=instance.try_number >= attempts)
         for line in lines_of(report):
             self.log.info(line)
+        tables = zip(self.announces, self.outlets, strict=False)
+        retried = instance.try_number > self._first_attempt_of(instance)
+        announce_backfill(self, context, project, tables, report, retried=retried)
         return report
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
