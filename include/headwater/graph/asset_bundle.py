@@ -75,7 +75,7 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
     """
     for key in data:
         if key not in _IDLE and key != "resources":
-            near = nearest(key, (*_IDLE, "resources"))
+            near = nearest(str(key), (*_IDLE, "resources"))
             raise NotOnePipeline(
                 f"Unknown key `{key}` of a bundle", (key,), did_you_mean(near, "Take it out.")
             )

@@ -231,6 +231,7 @@ def test_a_bundle_is_read_as_its_pipeline(tmp_path: Path):
         ("${var.cat}", "${var.dog}", 11, "${var.dog} has no value in this file"),
         ("${var.cat}", "${workspace.root}", 11, "has no value"),
         ("bundle:", "bundel:", 1, "Unknown key `bundel`"),
+        ("bundle:", "7:", 1, "Unknown key `7`"),
         ("  pipelines:", "  pipes:", 6, "has no `pipelines`"),
         ("      serverless", "      serverles", 12, "Did you mean `serverless`"),
         ("    sessions:", "    other: {name: b}\n    sessions:", 8, "2 pipelines"),
