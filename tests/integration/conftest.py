@@ -49,6 +49,7 @@ def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """See ``scheduling``; another way of sharing tests out can still be asked for."""
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
