@@ -14,7 +14,7 @@ BY_FILE := --numprocesses=2 --dist=loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-celery test-engines lint format bench soak compose-config compose-env lock own-jar clean
+.PHONY: help setup classes demo test test-unit test-near test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-celery test-engines lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -43,6 +43,10 @@ test: test-unit test-integration test-dags ## Run the tests but those that kill:
 
 test-unit: setup ## Run the unit tests: no JVM, four minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
+
+test-near: setup ## Run the unit tests near what has changed since the last commit (or SINCE=main): seconds
+	@tests=$$(PYTHONPATH=.:include:jobs:plugins $(BIN)/python -m tests.near $(or $(SINCE),HEAD)) || exit $$?; \
+	  if [ -n "$$tests" ]; then $(BIN)/pytest $$tests $(WORKERS); else echo "No unit test is near what has changed since $(or $(SINCE),HEAD)."; fi
 
 test-integration: classes ## Run the tests with a real broker and real tables
 	$(BIN)/pytest tests/integration $(BY_FILE)
