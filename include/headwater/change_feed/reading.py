@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.change_feed.change_range import ChangeRange
+from headwater.change_feed.far_times import refuse_far_times
 from headwater.errors import ChangeFeedBroken, SourceUnreachable
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
@@ -51,7 +52,8 @@ def arrow_table(table: Place, changes: ChangeRange) -> Any:
     A table without a change feed can be read as long as rows were only added to it.
 
     Raises:
-        ChangeFeedBroken: if rows were changed and the table kept no change feed of it, or its files are gone.
+        ChangeFeedBroken: if rows were changed and the table kept no change feed of it, its files are gone, or they have times that
+            delta-rs would read as others.
         SourceUnreachable: if they may not be read.
 
     """
@@ -62,6 +64,7 @@ def arrow_table(table: Place, changes: ChangeRange) -> Any:
     if not changes.snapshot and not _keeps_feed(table) and (changes.rewrites or counts.delete != 0):
         raise _no_feed(changes)
     try:
+        refuse_far_times(table, changes)
         if changes.snapshot:
             return _snapshot(table, changes)
         feed = delta_table(table).load_cdf(

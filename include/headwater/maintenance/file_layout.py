@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwater.delta_log.commits import commit_file, commit_info, data_files, read_actions
+from headwater.delta_log.kept_values import values_kept
 from headwater.delta_log.listed_files import listed_files
 from headwater.maintenance.chore import ChoreKind, Engine, Finding, LeftOut, Rewriter, Step
-from headwater.maintenance.kept_values import values_kept
 from headwater.storage.delta_tables import delta_table, table_log
 from headwater.storage.place import Place
 

@@ -1,4 +1,4 @@
-"""Whether delta-rs would write the values of a table again as they are, and true bounds of them.
+"""Whether delta-rs reads the values of a table as they are, and would write them again so, with true bounds of them.
 
 Tried with deltalake 1.6.6. It reads the times of Parquet's old form (INT96, which Spark wrote by default for years) as nanoseconds, so one of
 the year 9999 or 1500 comes out as another. In the bounds that it writes beside a file it leaves NaN out, which is above all numbers to
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,32 +26,57 @@ _Check = Callable[[Any, Any], bool]
 
 def values_kept(opened: DeltaTable) -> bool:
     """Whether no value of the table, and no bound, becomes another one where delta-rs rewrites its files."""
+    checks = dict(_checks(_stored_fields(opened)))
+    if None in checks.values():
+        return False
+    bounds = _bounds(opened, checks)
+    if bounds is None:
+        return not checks
+    return all(
+        _kept(bounds, name, check, row)
+        for name, check in checks.items()
+        for row in range(len(bounds["num_records"]))
+        if check
+    )
+
+
+def files_with_far_times(opened: DeltaTable) -> dict[str, str]:
+    """The files of the table that have a time which nanoseconds can't hold, as far as the log says so: by path, the column."""
+    checks = {name: check for name, check in _checks(_stored_fields(opened)) if check is _within_nanoseconds}
+    far: dict[str, str] = {}
+    for name in checks:
+        bounds = _bounds(opened, [name]) or {"path": []}
+        for row, path in enumerate(bounds["path"]):
+            ends = [bounds[f"{end}.{name}"][row] for end in ("min", "max")]
+            if any(not _within_nanoseconds(end, end) for end in ends if end is not None):
+                far.setdefault(path, name)
+    return far
+
+
+def _stored_fields(opened: DeltaTable) -> list[dict[str, Any]]:
+    """Those whose values lie in the files."""
+    partitions = set(opened.metadata().partition_columns)
+    return [f for f in json.loads(opened.schema().to_json())["fields"] if f["name"] not in partitions]
+
+
+def _bounds(opened: DeltaTable, columns: Iterable[str]) -> dict[str, list[Any]] | None:
+    """What the log says of each file about these columns, moments as microseconds; None where it says nothing about one of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    partitions = set(opened.metadata().partition_columns)
-    fields = [f for f in json.loads(opened.schema().to_json())["fields"] if f["name"] not in partitions]
-    checks = dict(_checks(fields))
-    if None in checks.values():
-        return False
     files = pa.table(opened.get_add_actions(flatten=True))
+    names = {f"{kind}.{name}" for name in columns for kind in ("min", "max", "null_count")}
+    names |= {"num_records", "path"}
     if files.num_rows == 0:
-        return True
-    names = {f"{kind}.{name}" for name in checks for kind in ("min", "max", "null_count")} | {"num_records"}
+        return {name: [] for name in names}
     if not names <= set(files.column_names):
-        return not checks
-    plain = {
+        return None
+    return {
         name: (
             pc.cast(files[name], pa.int64()) if pa.types.is_timestamp(files[name].type) else files[name]
         ).to_pylist()
         for name in names
     }
-    return all(
-        _kept(plain, name, check, row)
-        for name, check in checks.items()
-        for row in range(files.num_rows)
-        if check
-    )
 
 
 def _kept(files: Mapping[str, list[Any]], name: str, check: _Check, row: int) -> bool:
