@@ -1,4 +1,7 @@
-"""In a running Airflow: rows that nobody was woken for wake whoever waits with the next update, and `update` cleared alone speaks for all."""
+"""In a running Airflow: rows that nobody was woken for wake whoever waits with the next update, and `update` cleared alone speaks for all.
+
+So does a backfill for the tables that it filled.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from datetime import datetime
 from airflow.sdk import DAG, task
 
 from headwater_airflow.assets import table_asset
-from headwater_airflow.dag import PipelineDag
+from headwater_airflow.dag import PipelineBackfillDag, PipelineDag
 from headwater_airflow.driver import submission
 
 submission.spark_submit = lambda: {program!r}
@@ -26,6 +29,7 @@ submission.submit_conf = lambda conf, local: {{}}
 settings = {{"default_args": {{"retries": 0}}, "schedule": None}}
 tables = PipelineDag("tables", **settings)
 together = PipelineDag("together", **settings)
+fill = PipelineBackfillDag("tables", **settings)
 
 
 def waits_for(pipeline):
@@ -36,7 +40,7 @@ def waits_for(pipeline):
             with open({notes!r}, "a") as notes:
                 for events in triggering_asset_events.values():
                     for event in events:
-                        notes.write(json.dumps([pipeline, event.extra["rows"], event.extra["update_id"]]) + "\\n")
+                        notes.write(json.dumps([pipeline, event.extra["rows"], event.extra.get("backfill_id") or event.extra["update_id"]]) + "\\n")
 
         note()
     return dag
@@ -46,6 +50,19 @@ waits_for_tables, waits_for_together = waits_for("tables"), waits_for("together"
 """
 CUT_OFF = {"bronze": "cut off", "silver": "skipped", "gold": "skipped"}
 NOTHING = dict.fromkeys(MEDALLION, 0)
+COUNTS = {
+    "input_rows": 9,
+    "dropped_rows": 0,
+    "quarantined_rows": 0,
+    "replaced_rows": 5,
+    "mode": "append",
+    "version": 3,
+}
+FILLED = {
+    "state": "COMPLETED",
+    "backfill_id": "fill",
+    "flows": [{"dataset": "bronze", "flow": "bronze", "state": "COMPLETED", "output_rows": 9, **COUNTS}],
+}
 
 
 class Announced:
@@ -63,12 +80,13 @@ class Announced:
         program = airflow.folder / "fake-updates"
         self.will_do = airflow.folder / "fake_updates.json"
         program.write_text(
-            f'#!/bin/sh\nFAKE_DRIVER={self.will_do} exec {sys.executable} -m tests.dags.fake_spark_submit "$@"\n'
+            f"#!/bin/sh\ncase \"$*\" in *run_backfill.py*) echo '{json.dumps(FILLED)}'; exit ;; esac\n"
+            f'FAKE_DRIVER={self.will_do} exec {sys.executable} -m tests.dags.fake_spark_submit "$@"\n'
         )
         program.chmod(0o755)
         file = DAG_FILE.format(program=str(program), notes=str(self.notes_file))
         (airflow.folder / "dags" / "announced.py").write_text(file)
-        self.dags = [*self.pipelines, *(f"waits_for_{name}" for name in self.pipelines)]
+        self.dags = [*self.pipelines, "tables_backfill", *(f"waits_for_{name}" for name in self.pipelines)]
         for dag_id in self.dags:
             self.client.wait_for_dag(dag_id, 60)
             self.client.pause(dag_id, paused=False)
@@ -112,7 +130,9 @@ def announced(live_airflow):
 
 
 def test_whoever_waits_for_a_table_hears_of_all_its_rows_once(announced):
-    """An update fails after it wrote: the next one, which finds nothing, wakes. Cleared alone, `update` announces what it writes then."""
+    """An update fails after it wrote: the next one, which finds nothing, wakes. Cleared alone, `update` announces what it writes then;
+    a backfill announces what it fills.
+    """
     announced.will("first", CUT_OFF, exit=1)
     assert announced.ran("one") == {"tables": "failed", "together": "failed"}
     announced.will("second", NOTHING)
@@ -132,3 +152,7 @@ def test_whoever_waits_for_a_table_hears_of_all_its_rows_once(announced):
         wait_for(lambda name=name: announced.airflow.finished_runs(f"waits_for_{name}") == 2)
         assert len(announced.client.runs(f"waits_for_{name}")) == 2
     assert announced.notes() == woken
+
+    day = {"from": "2026-01-01", "to": "2026-01-02", "column": "at", "tables": ["bronze"]}
+    announced.client.trigger("tables_backfill", "fill", dry_run=False, **day)
+    wait_for(lambda: announced.notes() == sorted([*woken, ["tables", 9, "fill"]]))
