@@ -243,10 +243,12 @@ def _await(
                     finish(query, folder, stop_seconds() if context.stop_requested.is_set() else None)
                 query.stop()
                 break
-    except Exception:
+    except Exception as error:
         query.stop()  # what is wrong may have been seen beside it
-        if started.writer is not None and started.writer.error is not None:
-            raise started.writer.error from None
+        failed = started.writer.error if started.writer is not None else None
+        # Without its lease the batch in flight was broken off: what it says of that is no cause.
+        if failed is not None and not isinstance(error, LeaseLost):
+            raise failed from None
         raise
     finally:
         ended.wait(LAST_PROGRESS.total_seconds())

@@ -80,6 +80,23 @@ def test_a_query_ends_with_its_lease(tmp_path: Path):
     assert stopped == [True]
 
 
+@pytest.mark.parametrize("lease_is_lost", [True, False])
+def test_which_error_a_broken_batch_gives(tmp_path: Path, lease_is_lost: bool):
+    """That of the batch's writer, but that of the lease where the batch was broken off because the lease was lost."""
+    broken = InterruptedError("sleep interrupted")
+
+    def lost() -> None:
+        raise LeaseLost("another one has it") if lease_is_lost else RuntimeError("the query failed")
+
+    query: Any = SimpleNamespace(awaitTermination=lambda _: False, stop=lambda: None)
+    started: Any = SimpleNamespace(query=query, writer=SimpleNamespace(error=broken))
+    context: Any = SimpleNamespace(check_lease=lost)
+    ended = threading.Event()
+    ended.set()
+    with pytest.raises(LeaseLost if lease_is_lost else InterruptedError):
+        streaming_write._await(context, started, ended, tmp_path, lambda: None, lambda: True, lambda *_: None)
+
+
 def test_no_position_is_saved_without_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It is checked before the query starts and after it has ended: another driver may have written the flow's state meanwhile."""
     steps: list[str] = []
