@@ -173,6 +173,11 @@ def _bring_back(case: PipelineCase, spark: Any, name: str, copies: dict[str, Pat
         ("spark.read.table('events').select(F.rand().alias('r'))", "NON_DETERMINISTIC_EXPRESSION"),
         ("spark.read.table('events').agg(F.avg('v').alias('n'))", "AGGREGATE_NOT_TOP_NODE"),
         ("spark.range(3)", "INPUT_NOT_IN_DELTA"),
+        ("spark.read.schema('k INT').json(LANDING)", "INPUT_NOT_IN_DELTA"),
+        (
+            "spark.sql('select a.v, b.v w from events a join events b on a.v > b.v')",
+            "each table is read several times",
+        ),
         ("spark.read.table('events').where(\"date'2026-01-01' < 'today'\")", "TIME_FUNCTION"),
     ],
 )

@@ -12,6 +12,7 @@ _BY_OPERATOR = {
         ("MapInPandas", "MapInArrow", "FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow"),
         _IN_PYTHON,
     ),
+    "Join": "have the result contain a column by which the reads are joined, of type string, integer, decimal, boolean, date or timestamp",
     "Deduplicate": "say which row stays: row_number() OVER (PARTITION BY the keys ORDER BY all that decides) = 1",
 }  # fmt: skip
 _BY_EXPRESSION = {

@@ -52,7 +52,7 @@ def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
 def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     """What can be done for a view, source by source, and what its last refresh did."""
     dataset = _view(pipeline, name)
-    seen = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name])
+    seen = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name], pipeline.evaluation.stubs)
     known = incremental_entry(pipeline, dataset, seen)
     sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()

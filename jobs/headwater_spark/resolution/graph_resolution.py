@@ -132,7 +132,7 @@ def _resolve(
         check_table_properties(evaluation.session, dataset)
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
-            check_refresh_policy(dataset, frame)
+            check_refresh_policy(dataset, frame, stubs)
             check_real_time(frame, flow, dataset, stubs)
             mode = evaluation.output_mode_of(flow)
             check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)

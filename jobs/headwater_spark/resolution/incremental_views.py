@@ -14,9 +14,9 @@ from headwater.incremental.costs import Limits, limits_from
 from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import Issue, Technique
 from headwater.storage.place import Place
-from headwater_spark.plans.plan_walk import descends_from, items, simple_name
+from headwater_spark.plans.plan_walk import simple_name
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
-from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
+from headwater_spark.resolution.view_eligibility import Eligibility, file_paths, view_eligibility
 from headwater_spark.views.affected_part import by_affected_part
 from headwater_spark.views.eligibility import LeafTechniques
 from headwater_spark.views.key_columns import KeyColumns
@@ -46,7 +46,7 @@ def incremental_entry(
 ) -> IncrementalEntry:
     """What one view allows. ``known``: what was seen of its query before."""
     frame = pipeline.evaluation.frames[dataset.name]
-    known = known or view_eligibility(dataset, frame)
+    known = known or view_eligibility(dataset, frame, pipeline.evaluation.stubs)
     limits = view_limits(pipeline, dataset)
     return IncrementalEntry(
         policy=str(dataset.refresh_policy),
@@ -82,7 +82,7 @@ def followed_tables(pipeline: ResolvedPipeline, known: Eligibility) -> list[Foll
     reads: dict[tuple[str, bool], list[LeafTechniques]] = {}
     for one in known.leaves:
         relation = known.plan.leaf(one.leaf)
-        is_table = _is_table(relation)  # it may be a change feed that is read as a table
+        is_table = file_paths(relation) is not None  # it may be a change feed that is read as a table
         name = _source(pipeline, relation) if is_table else simple_name(relation.relation())
         reads.setdefault((name, is_table), []).append(one)
     return [FollowedTable(name, tuple(ones), is_table) for (name, is_table), ones in reads.items()]
@@ -127,16 +127,12 @@ def read_columns(pipeline: ResolvedPipeline, plan: ViewPlan | None) -> dict[str,
         return {}
     used, columns, outside = used_columns(plan.root), dict[str, set[str]](), list[str]()
     for node in plan.root.leaves:
-        if _is_table(plan.leaf(node.number)):
+        if file_paths(plan.leaf(node.number)) is not None:
             outside.append(_source(pipeline, plan.leaf(node.number)))
             names = {one.name for one in node.exprs("output") if one.id in used[node.number]}
             columns.setdefault(outside[-1], set()).update(names)
-    every = [_source(pipeline, leaf) for leaf in plan.all_leaves if _is_table(leaf)]
+    every = [_source(pipeline, leaf) for leaf in plan.all_leaves if file_paths(leaf) is not None]
     return {one: None if every.count(one) > outside.count(one) else frozenset(columns[one]) for one in every}
-
-
-def _is_table(leaf: Any) -> bool:
-    return simple_name(leaf) == "LogicalRelation" and descends_from(leaf.relation(), "HadoopFsRelation")
 
 
 def table_techniques(
@@ -161,7 +157,7 @@ def table_techniques(
 
 
 def _source(pipeline: ResolvedPipeline, relation: Any) -> str:
-    paths = [str(path.toString()) for path in items(relation.relation().location().rootPaths())]
+    paths = file_paths(relation) or []
     # Tables of the pipeline are read by stand-ins, in folders of their names.
     stubs, warehouse = str(pipeline.evaluation.stubs), pipeline.project.warehouse
     return ", ".join(

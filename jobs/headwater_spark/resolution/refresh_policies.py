@@ -6,11 +6,15 @@ from pyspark.sql import DataFrame
 
 from headwater.definitions.dataset import Dataset
 from headwater.incremental.conditions import NeverIncrementalizable
+from headwater.storage.place import Place
 from headwater_spark.resolution.view_eligibility import view_eligibility
 
 
-def check_refresh_policy(dataset: Dataset, frame: DataFrame) -> None:
+def check_refresh_policy(dataset: Dataset, frame: DataFrame, stubs: Place) -> None:
     """Check a view whose policy promises incremental refreshes.
+
+    Args:
+        stubs: below it lies what stands in for the pipeline's own tables.
 
     Raises:
         NeverIncrementalizable: its query, or its rules, allow none.
@@ -18,6 +22,6 @@ def check_refresh_policy(dataset: Dataset, frame: DataFrame) -> None:
     policy = dataset.refresh_policy
     if not policy.promises_increments or frame.isStreaming:
         return
-    issues = view_eligibility(dataset, frame).issues
+    issues = view_eligibility(dataset, frame, stubs).issues
     if issues:
         raise NeverIncrementalizable.of(dataset.name, policy, issues[0], dataset.location)

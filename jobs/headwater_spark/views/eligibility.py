@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater_spark.views.appended_rows import Grouped, Merging, appended, grouped
+from headwater_spark.views.key_columns import KeyColumns
 from headwater_spark.views.key_conditions import usable
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.plan_shape import anchor, not_traceable, shape_issues
@@ -88,14 +89,32 @@ def _traced(tracing: Tracing, root: Node, leaf: int, place: int) -> bool:
     return True
 
 
-def never_incremental(root: Node, types: Sequence[str], undetermined: Collection[str]) -> list[Issue]:
-    """Why no refresh of a view can ever be incremental; empty where one may be."""
+def never_incremental(
+    root: Node, types: Sequence[str], undetermined: Collection[str], tables: Mapping[int, str] | None = None
+) -> list[Issue]:
+    """Why no refresh of a view can ever be incremental; empty where one may be.
+
+    Args:
+        tables: where each leaf's table lies, by the leaf's number; a leaf that is not there is no table. None: each is one of its own.
+    """
     issues = shape_issues(root, undetermined)
     if issues:
         return issues
-    leaves = leaf_techniques(root, types)
-    if not leaves:
+    reads: dict[str, list[LeafTechniques]] = {}
+    for leaf in leaf_techniques(root, types):
+        if tables is None or leaf.leaf in tables:
+            reads.setdefault(str(leaf.leaf) if tables is None else tables[leaf.leaf], []).append(leaf)
+    if not reads:
         return [Issue(IssueType.INPUT_NOT_IN_DELTA, "the query reads no Delta table", lasting=True)]
-    if any(leaf.grown or leaf.changed for leaf in leaves):
+    if any(_is_followed(root, types, leaves) for leaves in reads.values()):
         return []
-    return [not_traceable(root)]
+    alone = any(leaf.grown or leaf.changed for leaves in reads.values() for leaf in leaves)
+    return [not_traceable(root, several_reads=alone)]
+
+
+def _is_followed(root: Node, types: Sequence[str], leaves: Sequence[LeafTechniques]) -> bool:
+    """Whether what changes of a table can be followed, where it alone changes: in all its reads at once."""
+    if len(leaves) == 1:
+        return bool(leaves[0].grown or leaves[0].changed)
+    names = [str(place) for place in range(len(types))]
+    return bool(KeyColumns(root, [one.leaf for one in leaves], types, names).possible())

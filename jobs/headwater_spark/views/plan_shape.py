@@ -74,14 +74,24 @@ def anchor(root: Node) -> Technique:
     return Technique.WINDOW_FUNCTION if node.kind == "Window" else Technique.ROW_BASED
 
 
-def not_traceable(root: Node) -> Issue:
-    """Why no column of a result can say which part of it changed."""
+def not_traceable(root: Node, *, several_reads: bool = False) -> Issue:
+    """Why no column of a result can say which part of it changed.
+
+    Args:
+        several_reads: one could, if the tables were not read several times each.
+    """
 
     def because(sub_type: str, reason: str, operator: str | None = None) -> Issue:
         return Issue(
             IssueType.PLAN_NOT_INCREMENTALIZABLE, reason, sub_type=sub_type, operator=operator, lasting=True
         )
 
+    if several_reads:
+        return because(
+            "OPERATOR_NOT_SUPPORTED",
+            "each table is read several times, and no column of the result says for all reads of one which rows a changed row is in",
+            "Join",
+        )
     if any(node.kind == "Aggregate" for node in root.walk()):
         return because(
             "AGGREGATE_NOT_TOP_NODE",
