@@ -34,7 +34,7 @@ def condition_references(node: Node) -> frozenset[int]:
 
 def equal_columns(node: Node, own: Node) -> dict[int, int]:
     """Columns of the other side of a join that are equal to a column of this one, in type and in each pair of rows."""
-    there = frozenset(own.output)
+    there = own.output_ids
     equal: dict[int, int] = {}
     for first, second in _equal(join_condition(node)):
         one, another = (first, second) if first in there else (second, first)
@@ -87,5 +87,5 @@ def part_of(
     side: Node, wanted: frozenset[int], wished: frozenset[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Of columns that are wanted, and of those that are wished for, those of one side."""
-    there = frozenset(side.output)
+    there = side.output_ids
     return wanted & there, wished & there

@@ -98,10 +98,17 @@ class Node:
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         """The expressions of a field."""
-        value = self.fields.get(name)
-        if isinstance(value, Expr):
-            return (value,)
-        return tuple(one for one in value if isinstance(one, Expr)) if isinstance(value, tuple) else ()
+        return self._exprs.get(name, ())
+
+    @cached_property
+    def _exprs(self) -> dict[str, tuple[Expr, ...]]:
+        """The expressions of each field: plans of thousands of columns are asked for them once for each column."""
+        listed = {
+            name: value if isinstance(value, tuple) else (value,) for name, value in self.fields.items()
+        }
+        return {
+            name: tuple(one for one in values if isinstance(one, Expr)) for name, values in listed.items()
+        }
 
     @property
     def expressions(self) -> Iterator[Expr]:
@@ -141,6 +148,19 @@ class Node:
             or self.kind in ("Filter", "Distinct", "Union", "Deduplicate")
         )
         return self.children[0].output if passing else ()
+
+    @cached_property
+    def output_ids(self) -> frozenset[int]:
+        """The ids of its columns."""
+        return frozenset(self.output)
+
+    @cached_property
+    def places(self) -> Mapping[int, tuple[int, ...]]:
+        """Where each of its columns stands, by its id; the same column may stand in several places."""
+        found: dict[int, tuple[int, ...]] = {}
+        for place, number in enumerate(self.output):
+            found[number] = (*found.get(number, ()), place)
+        return found
 
     @property
     def projections(self) -> list[tuple[Expr, ...]]:

@@ -93,7 +93,7 @@ class Tracing:
 
     def _touched_rows(self, node: Node, leaf: int, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if node.number == leaf:
-            return Answer(Leaf(leaf, Rows.CHANGED), frozenset(node.output))
+            return Answer(Leaf(leaf, Rows.CHANGED), node.output_ids)
         if node.kind == "Join":
             return self._touched_join(node, leaf, wanted, wished)
         if node.kind == "Union" or node.kind in SET_OPERATIONS:
@@ -131,8 +131,8 @@ class Tracing:
     def _through_generate(
         self, node: Node, wished: frozenset[int], follow: Follow, wanted: frozenset[int]
     ) -> Answer:
-        given = frozenset(node.children[0].output)
-        made = frozenset(node.output) - given
+        given = node.children[0].output_ids
+        made = node.output_ids - given
         needed = frozenset(number for one in node.expressions for number in one.references) & given
         if node.fields.get("unrequiredChildIndex"):
             raise NotTraceable(node.kind, "a generator drops columns of its input")
@@ -185,7 +185,7 @@ class Tracing:
             if preserved is None:
                 return self._matched(node, below, ever, own, "Inner")
             return self._filled_up(node, own, below, ever, alone=below, columns=wanted | wish)
-        if preserved is not None and wanted <= frozenset(preserved.output):
+        if preserved is not None and wanted <= preserved.output_ids:
             # The rows of the preserved side whose partners changed.
             changed = self._for_pairs(node, own, follow, frozenset(), wish)
             ever = self._for_pairs(node, preserved, self._ever, wanted, wish)
@@ -207,7 +207,7 @@ class Tracing:
 
         Of an outer join, rows of the side that is filled up say nothing of their own columns: those may be NULL without a partner.
         """
-        inner, there = node.join_type == "Inner", frozenset(own.output)
+        inner, there = node.join_type == "Inner", own.output_ids
         if not inner and _preserved(node) in (None, own):
             return None
         instead = equal_columns(node, own)
@@ -237,7 +237,7 @@ class Tracing:
         """Rows of one side of a join, with the columns of its condition if they can be had: partners are known by them."""
         want, wish = part_of(side, wanted, wished)
         answer = follow(side, want, wish) if known is None else known
-        needed = condition_references(node) & frozenset(side.output)
+        needed = condition_references(node) & side.output_ids
         if needed <= answer.known:
             return answer
         try:
@@ -286,7 +286,7 @@ class Tracing:
 
     def _ever(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not self._changes(node):
-            return Answer(Whole(node.number), frozenset(node.output))
+            return Answer(Whole(node.number), node.output_ids)
         return self._walk.given.once(
             Question(node, None, wanted, wished),
             lambda: self._exact(node, self._ever_rows(node, wanted, wished)),
@@ -294,7 +294,7 @@ class Tracing:
 
     def _ever_rows(self, node: Node, wanted: frozenset[int], wished: frozenset[int]) -> Answer:
         if not node.children:
-            return Answer(Leaf(node.number, Rows.EVER), frozenset(node.output))
+            return Answer(Leaf(node.number, Rows.EVER), node.output_ids)
         if node.kind == "Join":
             return self._ever_join(node, wanted, wished)
         if node.kind == "Union":
@@ -320,7 +320,7 @@ class Tracing:
             raise NotTraceable("Join", f"rows can't be followed through a join of type {how}")
         enough = (left, right) if how in ("Inner", "Cross") else (preserved,)
         for side in enough:
-            if side is not None and wanted <= frozenset(side.output):
+            if side is not None and wanted <= side.output_ids:
                 return self._ever(side, *part_of(side, wanted, wish))
         one = self._for_pairs(node, left, self._ever, wanted, wish)
         other = self._for_pairs(node, right, self._ever, wanted, wish)

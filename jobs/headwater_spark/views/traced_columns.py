@@ -20,11 +20,12 @@ def chosen_columns(node: Node, wanted: Ids, wished: Ids, follow: Follow, inexact
     outputs = node.exprs("projectList" if node.kind == "Project" else "aggregateExpressions")
     chosen = [
         place
-        for place, one in enumerate(outputs)
-        if one.id in (wanted | wished)
-        and not one.has("AggregateExpression", "PythonUDAF")
-        and not one.has_subquery
-        and (node.kind == "Project" or names_group(one, node.exprs("groupingExpressions"), inexact))
+        for place in sorted(place for number in wanted | wished for place in node.places.get(number, ()))
+        if not outputs[place].has("AggregateExpression", "PythonUDAF")
+        and not outputs[place].has_subquery
+        and (
+            node.kind == "Project" or names_group(outputs[place], node.exprs("groupingExpressions"), inexact)
+        )
     ]
     needed = frozenset(
         n for place in chosen if outputs[place].id in wanted for n in outputs[place].references
