@@ -13,6 +13,8 @@ _BY_OPERATOR = {
         _IN_PYTHON,
     ),
     "Join": "have the result contain a column by which the reads are joined, of type string, integer, decimal, boolean, date or timestamp",
+    "Window": "give the window a PARTITION BY and the result a column of it, of type string, integer, decimal, boolean, date or timestamp, "
+    "or rank where the view is read",
     "Deduplicate": "say which row stays: row_number() OVER (PARTITION BY the keys ORDER BY all that decides) = 1",
 }  # fmt: skip
 _BY_EXPRESSION = {
@@ -27,7 +29,6 @@ _BY_EXPRESSION = {
 _BY_NAME = {
     "AGGREGATE_NOT_TOP_NODE": "have the result contain a column of each GROUP BY and PARTITION BY, of type string, integer, decimal, "
     "boolean, date or timestamp; what is aggregated over all rows follows new rows alone, by count, sum, min and max",
-    "WINDOW_FUNCTION_WITHOUT_PARTITION_BY": "give the window a PARTITION BY, or rank where the view is read",
     "TIME_FUNCTION": "compare with the clock where the view is read, or give the day as a parameter of the pipeline",
     "USER_DEFINED_FUNCTION": "declare it without asNondeterministic() if equal values give equal results",
     "EXPECTATIONS_NOT_SUPPORTED": "have such rules on the table that the view reads; rules that warn, drop or fail by single rows are no hindrance",

@@ -44,6 +44,8 @@ _COLLECTS = {"CollectList", "CollectSet"}
 # What a window's ORDER BY makes sure of.
 _BY_ORDER = {"First", "Last", "CollectList"}
 _ORDERED = "a window with ORDER BY"
+# What a column has to be that the changed part of a view is found by.
+_CAN_NAME = "can name its changed part (a text, a whole or decimal number, a boolean, a date or a time)"
 # The hidden column that says in which file a row lies.
 FILE_METADATA = "_metadata"
 
@@ -95,8 +97,14 @@ def not_traceable(root: Node, *, several_reads: bool = False) -> Issue:
     if any(node.kind == "Aggregate" for node in root.walk()):
         return because(
             "AGGREGATE_NOT_TOP_NODE",
-            "no column of the result is a key of each aggregation and each window that changed rows go through",
+            f"no column of the result that {_CAN_NAME} is a key of each aggregation and each window that changed rows go through",
             "Aggregate",
+        )
+    if any(node.kind == "Window" for node in root.walk()):
+        return because(
+            "OPERATOR_NOT_SUPPORTED",
+            f"no column of the result that {_CAN_NAME} is in the PARTITION BY of each window that changed rows go through",
+            "Window",
         )
     return because(
         "OPERATOR_NOT_SUPPORTED", "no column of the result says which rows of it a changed row is in"

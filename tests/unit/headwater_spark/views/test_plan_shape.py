@@ -233,6 +233,19 @@ def test_what_is_read(tables: list[str], names: list[str]):
     assert [issue.name for issue in never_incremental(root, types, (), places)] == names
 
 
+@pytest.mark.parametrize(
+    ("query", "types", "reason"),
+    [
+        (p.group(SALES, (1,), p.column(1)), ["double"], "no column of the result that can name its changed part (a text,"),
+        (p.project(p.window(SALES, 1, 90), p.column(2), p.column(90)), ["int", "bigint"], "is in the PARTITION BY of each window"),
+    ],
+)  # fmt: skip
+def test_why_no_column_says_it(query: Node, types: list[str], reason: str):
+    """A key that is a float is in the result, and can't be one of those; of a window its PARTITION BY is spoken of."""
+    (issue,) = never_incremental(p.numbered(query), types, ())
+    assert reason in issue.reason
+
+
 def test_used_columns():
     """Columns that are carried along and dropped again are not used; those of conditions and keys are."""
     joined = p.project(p.join(SALES, STORES, "Inner", p.equal(2, 11)), *map(p.column, (1, 2, 3, 11, 12)))
