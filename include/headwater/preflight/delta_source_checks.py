@@ -31,6 +31,7 @@ from headwater.preflight.delta_source_log import (
     source_commit_is_damaged,
 )
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.preflight.read_commits import source_was_brought_back
 from headwater.preflight.source_checks import last_offsets, offset_of
 
 # Checking more files than this would hold up the start; the oldest are the first to go.
@@ -67,7 +68,7 @@ def delta_sources(start: FlowStart) -> Iterator[Damage]:
             continue
         again = _planned_again(start, index, offset)
         try:
-            yield from _of_table(start, Unread(source, source.table, offset, again))
+            yield from _of_table(start, index, Unread(source, source.table, offset, again))
         except CommitDamaged as damaged:
             yield commit_damage(source.name or source.table.name, source.table, *damaged.args)
 
@@ -86,7 +87,7 @@ def _planned_again(start: FlowStart, index: int, offset: Mapping[str, Any]) -> i
     return max(0, int(offset["reservoirVersion"]) - 1)
 
 
-def _of_table(start: FlowStart, unread: Unread) -> Iterator[Damage]:
+def _of_table(start: FlowStart, index: int, unread: Unread) -> Iterator[Damage]:
     recorded, now = unread.offset.get("reservoirId"), table_id(unread.table)
     broken = list(log_is_broken(unread))
     if not broken and unread.commits and unread.version <= unread.commits[-1]:
@@ -108,6 +109,10 @@ def _of_table(start: FlowStart, unread: Unread) -> Iterator[Damage]:
             (f"table id before: {recorded}", f"table id now: {now}"),
             _FROM_THE_START,
         )
+        return
+    brought_back = list(source_was_brought_back(start, index, unread))
+    if brought_back:
+        yield from brought_back
         return
     if unread.version <= unread.commits[-1]:
         yield from log_is_cut(start, unread)

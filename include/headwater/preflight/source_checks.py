@@ -24,19 +24,20 @@ from headwater.delta_log.table_history import table_id
 from headwater.errors import CheckpointUnreadable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
+from headwater.preflight.read_commits import newest_read
 from headwater.storage.object_files import opened
 from headwater.storage.place import Place
 from headwater.storage.reading_ahead import read_ahead
 
 
-def source_identity(source: StreamSource, seen: Any = None) -> dict[str, Any]:
+def source_identity(source: StreamSource, seen: Any = None, offset: Any = None) -> dict[str, Any]:
     """What stays the same as long as a source does; kept in the flow's state (``sources``).
 
-    ``seen``: the identity recorded before; it is kept where the source does not answer now.
+    ``seen``: the identity recorded before; it is kept where the source does not answer now. ``offset``: where the stream stands.
     """
     identity: dict[str, Any] = {"kind": str(source.kind), "name": source.name}
     if source.table is not None:
-        return {**identity, "id": table_id(source.table)}
+        return {**identity, "id": table_id(source.table), **newest_read(source.table, offset)}
     if source.kind is SourceKind.KAFKA:
         before = dict(seen.get("topics") or {}) if isinstance(seen, dict) else {}
         names = _topics(source)

@@ -17,7 +17,7 @@ from headwater.event_log.details import operation_progress
 from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, Check, examine, mended
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commit_is_damaged, table_log_has_a_hole
-from headwater.preflight.source_checks import source_identity
+from headwater.preflight.source_checks import last_offsets, offset_of, source_identity
 from headwater.storage.listing import looked_over
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
@@ -81,9 +81,14 @@ def bounded_state(run: FlowRun) -> FlowState:
 
 
 def source_identities(start: FlowStart, before: FlowState) -> tuple[dict[str, Any], ...]:
-    """The identities of a flow's sources, for its state."""
-    pairs = list(zip_longest(start.sources or (), before.sources))[: len(start.sources or ())]
-    return tuple(source_identity(source, previous) for source, previous in pairs)
+    """The identities of a flow's sources, for its state. ``before``: that of the live epoch, which the update may have opened."""
+    sources = start.sources or ()
+    reads_tables = any(source.table is not None for source in sources)
+    offsets = last_offsets(replace(start, state=before)) if reads_tables else None
+    return tuple(
+        source_identity(source, seen, None if offsets is None else offset_of(start, offsets, index))
+        for index, (source, seen) in enumerate(list(zip_longest(sources, before.sources))[: len(sources)])
+    )
 
 
 def versions(context: UpdateContext) -> dict[str, str]:

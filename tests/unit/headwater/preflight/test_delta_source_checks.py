@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -19,7 +20,7 @@ from tests.unit.headwater.metrics.conftest import (
 from headwater.doctor.start_facts import flow_start
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources
-from headwater.preflight.source_checks import last_offsets, offset_of
+from headwater.preflight.source_checks import last_offsets, offset_of, source_identity
 
 __all__ = ["done", "pipeline"]
 
@@ -35,6 +36,16 @@ def stands_at(done: Pipeline, version: int, batch: int = 0, *, starting: bool = 
     """Put the stream's position there."""
     folder = done.checkpoint("silver").epoch_folder(0)
     write_checkpoint(folder, batch, [delta_offset(done.table("bronze"), version, starting=starting)])
+
+
+def remember_sources(done: Pipeline) -> None:
+    """Save what a run of the stream saves of its source."""
+    start = flow_start(done.project, done.manifest, done.flow("silver"))
+    offsets = last_offsets(start)
+    assert start.sources is not None
+    assert offsets is not None
+    identity = source_identity(start.sources[0], None, offset_of(start, offsets, 0))
+    done.checkpoint("silver").update_state(sources=(identity,))
 
 
 @pytest.mark.parametrize(("checkpoint", "condition"), [(True, []), (False, ["SOURCE_LOG_CUT"])])
@@ -160,3 +171,49 @@ def test_no_batch_begins_where_the_feed_was_off(done: Pipeline):
     stands_at(done, 2, 0)
     stands_at(done, 2, 1)
     assert damages(done, readChangeFeed="true") == []
+
+
+@pytest.mark.parametrize(
+    ("again", "position", "expected"),
+    [
+        (2, 5, "version 4 is another commit"),  # as many commits as before, and none is news to the stream
+        (3, 5, "version 4 is another commit"),
+        (0, 5, "the table ends at version 2"),
+        (2, 3, None),  # the stream was taken back as well
+    ],
+)
+def test_a_source_that_was_brought_back_from_a_copy(
+    done: Pipeline, tmp_path: Path, again: int, position: int, expected: str | None
+):
+    """It has the id that it had, and other commits under the numbers that the stream has behind it: their rows would be left out."""
+    table = done.table("bronze")
+    while DeltaTable(str(table)).version() < 2:
+        write_rows(table, 3)
+    shutil.copytree(table, tmp_path / "copy")
+    for number in (5, 6):
+        write_rows(table, number)
+    stands_at(done, 5)
+    remember_sources(done)
+    assert damages(done) == []
+    shutil.rmtree(table)
+    shutil.copytree(tmp_path / "copy", table)
+    for number in range(again):
+        write_rows(table, number)
+    stands_at(done, position)
+    found = damages(done)
+    assert [damage.condition for damage in found] == ([] if expected is None else ["SOURCE_REPLACED"])
+    assert expected is None or expected in found[0].error.what
+
+
+def test_a_log_that_was_cleaned_says_nothing_of_what_was_read(done: Pipeline):
+    """The commit that was read last has left the log: it can't be compared, and nothing is held against the table."""
+    table = done.table("bronze")
+    for number in (3, 4):
+        write_rows(table, number)
+    stands_at(done, DeltaTable(str(table)).version() + 1)
+    remember_sources(done)
+    write_rows(table, 5)
+    DeltaTable(str(table)).create_checkpoint()
+    for file in sorted((table / "_delta_log").glob("*.json"))[:-1]:
+        file.unlink()
+    assert damages(done) == []

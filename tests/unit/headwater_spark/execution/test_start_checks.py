@@ -98,12 +98,15 @@ def test_a_log_that_cant_be_read_is_named(monkeypatch, tmp_path: Path):
 def test_sources_are_known_in_their_order():
     """One identity a source of now; one that went is forgotten, one that came has no past."""
     seen: list[Any] = []
+    first, second = (SimpleNamespace(name=name, table=None) for name in "ab")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            start_checks, "source_identity", lambda source, before: seen.append((source, before)) or {}
+            start_checks,
+            "source_identity",
+            lambda source, before, _: seen.append((source.name, before)) or {},
         )
-        source_identities(SimpleNamespace(sources=("a", "b")), FlowState(sources=({"n": 1},)))  # type: ignore[arg-type]
-        source_identities(SimpleNamespace(sources=("a",)), FlowState(sources=({"n": 1}, {"n": 2})))  # type: ignore[arg-type]
+        source_identities(SimpleNamespace(sources=(first, second)), FlowState(sources=({"n": 1},)))  # type: ignore[arg-type]
+        source_identities(SimpleNamespace(sources=(first,)), FlowState(sources=({"n": 1}, {"n": 2})))  # type: ignore[arg-type]
         assert source_identities(SimpleNamespace(sources=None), FlowState(sources=({"n": 1},))) == ()  # type: ignore[arg-type]
     assert seen == [("a", {"n": 1}), ("b", None), ("a", {"n": 1})]
 
