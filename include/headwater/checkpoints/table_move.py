@@ -115,6 +115,16 @@ def mark_old_name(move: TableMove, state_folder: AnyPlace) -> None:
     write_atomically(file, json.dumps(where, indent=1) + "\n")
 
 
+def moved_to(state_folder: AnyPlace, name: str) -> tuple[str, str] | None:
+    """The name that a table of this old name has now, and the pipeline; None where none was moved from there."""
+    return recorded(
+        mark_file(state_folder, name),
+        lambda data: (str(data["moved_to"]), str(data["pipeline"])),
+        what=f"The mark that the table {name!r} has another name",
+        unknown=f"where the table {name!r} is now",
+    )
+
+
 def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> None:
     """Raise TableMoved where sources declare a table by its old name: it would be filled again from the beginning.
 
@@ -123,13 +133,7 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
         declared: where each table of the sources is declared, by name.
     """
     for name, where in declared.items():
-        file = mark_file(state_folder, name)
-        mark = recorded(
-            file,
-            lambda data: (str(data["moved_to"]), str(data["pipeline"])),
-            what=f"The mark that the table {name!r} has another name",
-            unknown=f"where the table {name!r} is now",
-        )
+        mark = moved_to(state_folder, name)
         if mark is None:
             continue
         new, pipeline = mark
@@ -137,7 +141,7 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
         raise TableMoved(
             f"The table {name!r} is {new!r} now{'' if here else ' of the pipeline ' + pipeline}, and the "
             "sources still declare the old one: it would be filled a second time.",
-            where=where or file,
+            where=where or mark_file(state_folder, name),
             remedy=(f"Declare it as {new!r}" if here else "Remove it from these sources")
             + f"; or, for a new table of the old name, forget the old one first: headwater drop PIPELINE_DIR {name} --yes",
         )

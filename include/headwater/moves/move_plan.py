@@ -13,7 +13,14 @@ from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.pending_replacement import pending_replacements
-from headwater.checkpoints.table_move import Place, TableMove, is_free, journal_file, unfinished_move
+from headwater.checkpoints.table_move import (
+    Place,
+    TableMove,
+    is_free,
+    journal_file,
+    moved_to,
+    unfinished_move,
+)
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
 from headwater.delta_log.table_history import table_exists
@@ -135,6 +142,13 @@ def plan_move(wish: Wish) -> MovePlan:
         next((item for item in manifest.datasets if item.name == wish.dataset), None) if manifest else None
     )
     if manifest is None or entry is None:
+        mark = moved_to(wish.source.state_folder, wish.dataset)
+        if mark is not None:  # the command may have been killed after its last step
+            raise UsageError(
+                f"{wish.dataset!r} is {mark[0]!r} of the pipeline {mark[1]!r} already: nothing is left to do.",
+                where=wish.source.state_folder,
+                remedy="Declare it by that name there, and run `headwater validate`.",
+            )
         raise UnknownDataset(
             f"No update of this pipeline has filled a table {wish.dataset!r}.",
             where=wish.source.state_folder,

@@ -117,9 +117,15 @@ def test_a_table_goes_to_another_pipeline(done, capsys):
 
 
 def test_sources_that_declare_the_old_name_are_refused(done, capsys):
-    """An update would fill the old name again; for a new table the old one is forgotten by a drop, which removes nothing else."""
+    """An update would fill the old name again; for a new table the old one is forgotten by a drop, which removes nothing else.
+
+    The same command, as after a kill behind its last step, says that it is done.
+    """
     state = done.project.state_folder
     assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["error"]["condition"]) == (2, "USAGE")
+    assert "'silver' is 'purified' of the pipeline" in answer["error"]["message"]
     with pytest.raises(HeadwaterError) as refused:
         refuse_old_names(state, {"bronze": None, "silver": "main.py:9"})
     assert (refused.value.condition, refused.value.exit_code) == ("TABLE_MOVED", 3)
