@@ -172,6 +172,8 @@ _CONDITIONS = (
      "SOURCE_LOG_CUT"),
     (re.compile(r"DELTA_VERSIONS_NOT_CONTIGUOUS"), "SOURCE_LOG_HOLE"),
     (re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|java\.io\.FileNotFoundException"), "SOURCE_FILES_GONE"),
+    # The driver itself reads the files of the table that it writes.
+    (re.compile(r"^FileNotFoundError: .*\bpart-\S+\.parquet\b", re.MULTILINE), "TABLE_FILES_GONE"),
 )  # fmt: skip
 
 
@@ -180,7 +182,7 @@ _BAD_BLOCK = (Sign(kind="^RocksDBException$", message=r"checksum mismatch|[Cc]or
 # Exceptions about logs, plans and offsets: none quotes a record. Of all others only class and condition are used, since
 # otherwise records could determine the advice.
 _WITHOUT_RECORDS = re.compile(
-    r"^(?:AnalysisException|ExtendedAnalysisException|ParseException|AssertionError|IllegalStateException|FileNotFoundException|Delta\w+)$"
+    r"^(?:AnalysisException|ExtendedAnalysisException|ParseException|AssertionError|IllegalStateException|FileNotFoundException|FileNotFoundError|Delta\w+)$"
 )
 
 

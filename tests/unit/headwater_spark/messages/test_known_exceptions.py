@@ -234,3 +234,17 @@ def test_a_batch_that_is_written_without_a_mode(said: str):
     hint = hint_for(causes_of([said]))
     assert hint is not None
     assert '.mode("append")' in hint
+
+
+@pytest.mark.parametrize(
+    ("said", "condition"),
+    [
+        ("FileNotFoundError: Object at location lake/scd2/part-00002-3e6b.c000.snappy.parquet not found", "TABLE_FILES_GONE"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/lake/scd2/part-00002-3e6b.c000.snappy.parquet'", "TABLE_FILES_GONE"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'rates.csv'", None),
+    ],
+)  # fmt: skip
+def test_a_file_of_a_table_that_the_driver_misses(said: str, condition: str | None):
+    """A file that a merge of the driver reads and that is gone is one of the table; a file that a source's code opens is not."""
+    hint = hint_for(causes_of([said]))
+    assert hint is None if condition is None else hint is not None and condition in hint
