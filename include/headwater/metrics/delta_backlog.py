@@ -21,9 +21,12 @@ def delta_backlog(table: Place, offset: Mapping[str, Any] | None, options: Mappi
         return Backlog.because(f"there is no Delta table at {table}")
     if offset is None:
         return _before_first_run(table, head, options)
-    if offset.get("reservoirId") not in (None, head.table_id):
-        return Backlog.because(f"the table at {table} was recreated since it was last read", moved=True)
     version, index = int(offset["reservoirVersion"]), int(offset.get("index", -1))
+    if offset.get("reservoirId") not in (None, head.table_id) or version > head.version + 1:
+        # Another table, or one that was brought back from a copy; the checks before a start say more.
+        return Backlog.because(
+            f"the table at {table} was recreated since it was last read, or ends before that", moved=True
+        )
     if version > head.version:
         return Backlog(0, 0, 0, 0, 0.0, moved=False)
     # Up to this file (of the version, or of the first snapshot) all was read; negative: none.

@@ -111,6 +111,17 @@ def test_table_made_anew(table, tmp_path):
     assert "no Delta table" in (delta_backlog(tmp_path / "none", None, {}).unknown or "")
 
 
+def test_a_table_that_ends_before_what_was_read(table):
+    """It was brought back from a copy: the backlog is unknown, and there is news. At its end, all was read."""
+    from deltalake import DeltaTable
+
+    ends = DeltaTable(str(table)).version()
+    assert delta_backlog(table, delta_offset(table, ends + 1), {}).moved is False
+    backlog = delta_backlog(table, delta_offset(table, ends + 2), {})
+    assert backlog.moved is True
+    assert "ends before that" in (backlog.unknown or "")
+
+
 def test_cleaned_log(table):
     """Unread commits whose files are gone make the backlog unknown, never small."""
     from deltalake import DeltaTable
