@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from headwater.errors import FlowFailed, FlowInterrupted, HeadwaterError, LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater.graph.manifest import FlowEntry
 from headwater.metrics.backlog import Backlog
@@ -38,7 +39,19 @@ def run_flow(run: FlowRun, *, force: bool, prepare: Callable[[], None] = lambda:
     if failure is not None:
         run.outcome.status = FlowStatus.STOPPED if stop.is_set() else FlowStatus.FAILED
         if not stop.is_set():
-            run.outcome.error = flow_error(run.flow, failure, run.context.pipeline.evaluation.labels)
+            run.outcome.error = _error(run, failure)
+
+
+def _error(run: FlowRun, failure: BaseException) -> HeadwaterError:
+    """The error of a flow; where another driver has the lease, that is why a commit met another one, and it is said instead."""
+    labels = run.context.pipeline.evaluation.labels
+    error = flow_error(run.flow, failure, labels)
+    if type(error) in (FlowInterrupted, FlowFailed):
+        try:
+            run.context.check_lease()
+        except LeaseLost as lost:
+            return flow_error(run.flow, lost, labels)
+    return error
 
 
 def _begin(run: FlowRun, start: Start, *, force: bool, prepare: Callable[[], None]) -> None:

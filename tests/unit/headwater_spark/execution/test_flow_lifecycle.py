@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.errors import FlowFailed, FlowInterrupted
+from headwater.errors import FlowFailed, FlowInterrupted, LeaseLost, RefusedForSafety
 from headwater.event_log.details import FlowStatus
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag
@@ -137,3 +137,29 @@ def test_rows_that_rules_kept_out_are_recorded_once(monkeypatch: pytest.MonkeyPa
     for _ in range(2):
         flow_lifecycle.record_end(context, outcome)  # type: ignore[arg-type]
     assert [record.get("dropped") for record in context.records] == [3, None]
+
+
+@pytest.mark.parametrize(
+    ("failure", "lease_is_lost", "condition"),
+    [
+        (FlowInterrupted("a commit met another one"), True, "LEASE_LOST"),
+        (RuntimeError("a commit met another one"), True, "LEASE_LOST"),
+        (RuntimeError("a commit met another one"), False, "FLOW_FAILED"),
+        (RefusedForSafety("something else"), True, "REFUSED_FOR_SAFETY"),
+    ],
+)
+def test_a_flow_that_failed_without_its_lease_says_so(
+    failure: Exception, lease_is_lost: bool, condition: str
+):
+    """What Delta says of the commit of the driver that has the lease now is no cause; what Headwater itself refused is."""
+
+    def check() -> None:
+        if lease_is_lost:
+            raise LeaseLost("another one has it")
+
+    pipeline = SimpleNamespace(evaluation=SimpleNamespace(labels=frozenset()))
+    run: Any = SimpleNamespace(
+        flow=SimpleNamespace(name="bronze", location=None),
+        context=SimpleNamespace(pipeline=pipeline, check_lease=check),
+    )
+    assert flow_lifecycle._error(run, failure).condition == condition
