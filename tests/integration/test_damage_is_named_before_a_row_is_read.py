@@ -154,7 +154,7 @@ def put_back_older(table: Path) -> None:
         (append, [], []),
         (drop, ["TABLE_GONE"], ["SOURCE_GONE"]),
         (make_anew, ["TABLE_REPLACED"], ["SOURCE_REPLACED"]),
-        (put_back_older, ["TABLE_ROLLED_BACK"], []),
+        (put_back_older, ["TABLE_ROLLED_BACK"], ["SOURCE_REPLACED"]),
         (cut_log, [], ["SOURCE_LOG_CUT"]),
         (punch_log, ["TABLE_LOG_HOLE"], ["SOURCE_LOG_HOLE"]),
         (vacuum_unread, ["TABLE_FILES_GONE"], ["SOURCE_FILES_GONE"]),
