@@ -33,6 +33,8 @@ MOVED = {"technique": "ROW_BASED", "seconds": 1.25, "full": 9.0}
         (STEADY, {**MOVED, "replaced_part": True}, "PARTITION_OVERWRITE: replace_where names"),
         (AUTO, {**MOVED, "rejected": "too much"}, 'COMPLETE_RECOMPUTE: too much. With refresh_policy="incremental"'),
         (STEADY, {**MOVED, "rejected": "too much"}, "ROW_BASED: it is expected to take about 1.2 s, a full refresh 9.0 s."),
+        (AUTO, MOVED, "a full refresh 9.0 s. NO_OP, if no row that the view uses is another one."),
+        (STEADY, {**MOVED, "full": 0.5}, 'a full refresh 0.5 s, but refresh_policy="incremental" asks for this one.'),
         (STRICT, {"against": "n of t is not what it was"}, "The update will fail"),
         (STRICT, {"against": "it was made anew", "begins": True}, "COMPLETE_RECOMPUTE: it was made anew."),
         (AUTO, {"unknown": ["prices"]}, "if prices has changed"),
