@@ -68,9 +68,9 @@ class NextRefresh:
         if self.policy is RefreshPolicy.AUTO and self.rejected is not None:
             return f"{Technique.COMPLETE_RECOMPUTE}: {self.rejected}. {_ANYWAY}"
         slower = self.seconds > self.full and self.policy.promises_increments
-        asked = f', but refresh_policy="{self.policy}" asks for this one' if slower else ""
+        wish = f', but refresh_policy="{self.policy}" asks for this one' if slower else ""
         return (
-            f"{self.technique}: it is expected to take about {self.seconds:.1f} s, a full refresh {self.full:.1f} s{asked}. "
+            f"{self.technique}: it is expected to take about {self.seconds:.1f} s, a full refresh {self.full:.1f} s{wish}. "
             f"{Technique.NO_OP}, if no row that the view uses is another one."
         )
 

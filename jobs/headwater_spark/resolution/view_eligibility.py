@@ -65,10 +65,10 @@ def file_paths(leaf: Any) -> list[str] | None:
 
 def _tables(plan: ViewPlan, stubs: Place) -> dict[int, str]:
     """Where each leaf's table lies, by the leaf's number: a Delta table, or one of the pipeline's, which another folder stands in for."""
-    found = {}
+    tables = {}
     for node in plan.root.leaves:
         leaf = plan.leaf(node.number)
         paths = file_paths(leaf) or []
         if paths and (delta_leaf(leaf) is not None or all(str(stubs) in path for path in paths)):
-            found[node.number] = ", ".join(paths)
-    return found
+            tables[node.number] = ", ".join(paths)
+    return tables

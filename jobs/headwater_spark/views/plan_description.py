@@ -157,10 +157,10 @@ class Node:
     @cached_property
     def places(self) -> Mapping[int, tuple[int, ...]]:
         """Where each of its columns stands, by its id; the same column may stand in several places."""
-        found: dict[int, tuple[int, ...]] = {}
+        standing: dict[int, tuple[int, ...]] = {}
         for place, number in enumerate(self.output):
-            found[number] = (*found.get(number, ()), place)
-        return found
+            standing[number] = (*standing.get(number, ()), place)
+        return standing
 
     @property
     def projections(self) -> list[tuple[Expr, ...]]:
