@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
 
 ROOTS = ("include", "jobs", "plugins")
-PACKAGES = ("headwater", "headwater_demo", "headwater_spark", "headwater_airflow", "headwater_exercises")
 TESTS = Path("tests/unit")
 
 
@@ -41,7 +41,8 @@ def near_tests(changed: Iterable[str], graph: grimp.ImportGraph, folder: Path = 
 
 def _module(path: Path) -> str | None:
     """The name of a module by its file, None of another file."""
-    if path.suffix != ".py" or path.parts[0] not in (*ROOTS, "tests") or path.is_relative_to(TESTS):
+    is_test = path.is_relative_to(TESTS) and path.name.startswith("test_")
+    if path.suffix != ".py" or path.parts[0] not in (*ROOTS, "tests") or is_test:
         return None
     parts = path.with_suffix("").parts[0 if path.parts[0] == "tests" else 1 :]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -78,5 +79,6 @@ def changed_files(since: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    tests = near_tests(changed_files(*sys.argv[1:2] or ["HEAD"]), grimp.build_graph(*PACKAGES))
+    packages = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    tests = near_tests(changed_files(*sys.argv[1:2] or ["HEAD"]), grimp.build_graph(*packages))
     print("\n".join(tests), end="\n" if tests else "")

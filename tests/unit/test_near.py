@@ -22,6 +22,7 @@ def test_who_is_near(tmp_path: Path):
         "headwater/b/test_plain.py": "import headwater.a.low as it",
         "headwater/b/test_far.py": "from headwater.a.other import low",
         "headwater/b/test_edited.py": "",
+        "headwater/b/test_rows.py": "from tests.unit.headwater.b.rows import ROW",
         "test_store.py": "from tests.light_store import Store",
     }
     for name, text in texts.items():
@@ -40,4 +41,5 @@ def test_who_is_near(tmp_path: Path):
     ]
     assert near("tests/unit/headwater/b/test_edited.py") == ["headwater/b/test_edited.py"]
     assert near("tests/light_store.py") == ["test_store.py"]
+    assert near("tests/unit/headwater/b/rows.py") == ["headwater/b/test_rows.py"]
     assert near("docs/sql.md", "java/A.java") == []

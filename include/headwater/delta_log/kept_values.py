@@ -29,7 +29,7 @@ def values_kept(opened: DeltaTable) -> bool:
     checks = dict(_checks(_stored_fields(opened)))
     if None in checks.values():
         return False
-    bounds = _bounds(opened, checks)
+    bounds = _bounds(_files(opened), checks)
     if bounds is None:
         return not checks
     return all(
@@ -42,10 +42,11 @@ def values_kept(opened: DeltaTable) -> bool:
 
 def files_with_far_times(opened: DeltaTable) -> dict[str, str]:
     """The files of the table that have a time which nanoseconds can't hold, as far as the log says so: by path, the column."""
-    checks = {name: check for name, check in _checks(_stored_fields(opened)) if check is _within_nanoseconds}
+    names = [name for name, check in _checks(_stored_fields(opened)) if check is _within_nanoseconds]
     far: dict[str, str] = {}
-    for name in checks:
-        bounds = _bounds(opened, [name]) or {"path": []}
+    files = _files(opened) if names else None
+    for name in names:
+        bounds = _bounds(files, [name]) or {"path": []}
         for row, path in enumerate(bounds["path"]):
             ends = [bounds[f"{end}.{name}"][row] for end in ("min", "max")]
             if any(not _within_nanoseconds(end, end) for end in ends if end is not None):
@@ -59,12 +60,18 @@ def _stored_fields(opened: DeltaTable) -> list[dict[str, Any]]:
     return [f for f in json.loads(opened.schema().to_json())["fields"] if f["name"] not in partitions]
 
 
-def _bounds(opened: DeltaTable, columns: Iterable[str]) -> dict[str, list[Any]] | None:
+def _files(opened: DeltaTable) -> Any:
+    """What the log says of each file, as an Arrow table."""
+    import pyarrow as pa
+
+    return pa.table(opened.get_add_actions(flatten=True))
+
+
+def _bounds(files: Any, columns: Iterable[str]) -> dict[str, list[Any]] | None:
     """What the log says of each file about these columns, moments as microseconds; None where it says nothing about one of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    files = pa.table(opened.get_add_actions(flatten=True))
     names = {f"{kind}.{name}" for name in columns for kind in ("min", "max", "null_count")}
     names |= {"num_records", "path"}
     if files.num_rows == 0:
