@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.counted_work import Work, counted_work
 from tests.prepared_pipeline import FLOWS, Damage, Prepared, copy, cut, empty, flip, lose, put, swap
 
 from headwater.preflight.checks import examine, mended
@@ -231,19 +231,21 @@ def test_what_another_version_keeps_stays(done: Prepared):
     assert done.conditions("silver") == []
 
 
-def quickest(done: Prepared, flow: str) -> float:
-    """The seconds that all checks of a flow take, the best of five: others work on this machine, too."""
-    spent = []
-    for _ in range(5):
-        started = time.perf_counter()
+def work_of_checks(done: Prepared, flow: str) -> Work:
+    """What all checks of a flow do where nothing is wrong."""
+
+    def checks() -> None:
         assert done.conditions(flow) == []
-        spent.append(time.perf_counter() - started)
-    return min(spent)
+
+    return counted_work(checks)
 
 
 def test_it_costs_little(done: Prepared):
-    """All checks of a flow take less than 300 ms, also with 100 batches behind it and 200 partitions of state."""
-    assert max(quickest(done, flow) for flow in FLOWS) < 0.3
+    """All checks of a flow open a few files, with 100 batches behind it, too, and two of each of 200 partitions of state."""
+    for flow in FLOWS:
+        work = work_of_checks(done, flow)
+        assert max(work.opened, work.listed) < 80
+        assert work.calls < 10_000
     folder = done.folder("running")
     for batch in range(3, 100):
         for log in ("offsets", "commits"):
@@ -255,4 +257,7 @@ def test_it_costs_little(done: Prepared):
         for version in range(4, 101):
             (operator / str(partition) / f"{version}.zip").hardlink_to(operator / str(partition) / "3.zip")
     done.case.checkpoint("running").update_state(state_stores=[f"0/{number}" for number in range(200)])
-    assert quickest(done, "running") < 0.3
+    work = work_of_checks(done, "running")
+    assert work.opened < 80 + 200 * 2
+    assert work.listed < 80 + 200 * 3
+    assert work.calls < 80_000
