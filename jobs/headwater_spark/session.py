@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -51,7 +53,8 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     """
     _name_python(_master(user_conf), user_conf)
     # Spark's Python loggers print one long JSON line for each failed query; our errors say it shorter.
-    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    # And py4j's connection says so at length when Ctrl-C took its other end away.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(name)
     if not _submitted():
@@ -61,7 +64,8 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
             builder = builder.config(key, value)
     for key, value in {**_RUNTIME_DEFAULTS, **user_conf, **redaction(user_conf)}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _interrupts_of_before():
+        session = builder.getOrCreate()
     keep_classes_of_pyspark(session._jvm)  # noqa: SLF001 - the connection has no public face in a session
     forget_origins(session)
     if needs_s3(user_conf):
@@ -77,6 +81,23 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
 def end_session() -> None:
     """End the process's Spark application; the next ``start_session`` begins another, in the same JVM."""
     SparkSession.builder.getOrCreate().stop()
+
+
+def _is_no_call_broken_off(record: logging.LogRecord) -> bool:
+    """py4j prints a call's traceback before it raises the same."""
+    return not (record.module == "java_gateway" and record.getMessage().endswith("while sending command."))
+
+
+@contextmanager
+def _interrupts_of_before() -> Iterator[None]:
+    """Undo PySpark's own way with Ctrl-C, which calls the JVM in the midst of another call; none is reported but by us."""
+    before = signal.getsignal(signal.SIGINT)
+    logging.getLogger().addFilter(_is_no_call_broken_off)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

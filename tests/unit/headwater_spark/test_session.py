@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 import threading
 
 import pytest
+from py4j import java_gateway
 from pyspark import SparkContext
 
 from headwater_spark import session
@@ -67,3 +70,17 @@ def test_a_failure_is_left_to_the_session(
     with pytest.raises(OSError, match="no Java"):
         session.start_session("orders", {})
     assert len(starts) == 2
+
+
+def test_an_interrupt_ends_the_start_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """PySpark's own handler of Ctrl-C is gone when the session stands, and what py4j logs of a broken call is left out; the rest stays."""
+    before = signal.getsignal(signal.SIGINT)
+    of_py4j = logging.LogRecord(
+        "root", logging.ERROR, java_gateway.__file__, 1, "%s while sending command.", ("Exception",), None
+    )
+    with session._interrupts_of_before():
+        signal.signal(signal.SIGINT, lambda *_: None)
+        logging.getLogger().handle(of_py4j)
+        logging.getLogger().error("something else")
+    assert signal.getsignal(signal.SIGINT) is before
+    assert caplog.messages == ["something else"]
