@@ -142,12 +142,15 @@ def test_the_cost_is_told(treated: Prepared):
 
 
 def test_what_is_refused(done: Prepared):
-    """A repair waits for nobody's update, state is not rebuilt, and a table that may not be reset is not."""
+    """A repair waits for nobody's update, state is not rebuilt, a table that may not be reset is not, and what is whole is left alone."""
     with update_lease(done.case.project().state_folder, "somebody"):
         code, answer, _ = done.call("repair", "silver", "--action=rewind", "--yes")
         assert (code, answer["error"]["condition"]) == (3, "UPDATE_IN_PROGRESS")
     code, answer, _ = done.call("repair", "running", "--action=rebuild")
     assert (code, answer["error"]["condition"]) == (3, "REPAIR_NOT_POSSIBLE")
+    code, answer, said = done.call("repair", "silver", "--action=mend", "--yes")
+    assert (code, answer["state"], answer["plan"]["steps"]) == (0, "COMPLETED", [])
+    assert said == "Nothing is wrong with the checkpoint of silver: nothing to do.\n"
     assert done.call("repair", "silver", "--action=rebuild", "--batch=1")[0] == 2
     assert done.call("repair", "slver", "--action=rebuild")[0] == 2
     file = done.case.project().state_folder / "manifest.json"

@@ -34,6 +34,12 @@ def repair(project: PipelineProject, request: RepairRequest, *, as_json: bool) -
     """
     case = named_case(project, request.flow)
     plan = plan_repair(case, request.action, request.options)
+    if not plan.steps:
+        # As after a repair that was killed when all was done: whoever runs it again has what was wanted.
+        print(f"Nothing is wrong with the checkpoint of {plan.flow}: nothing to do.", file=sys.stderr)
+        if as_json:
+            print_json({"state": "COMPLETED" if request.yes else "PLANNED", "plan": plan.as_dict()})
+        return 0
     print(plan, file=sys.stderr)
     if not request.yes:
         print("Nothing was changed. Add --yes to carry it out.", file=sys.stderr)

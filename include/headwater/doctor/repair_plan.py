@@ -59,7 +59,7 @@ class RepairOptions:
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """The steps in words, the cost in rows (or why it can't be known), and what carries it out.
+    """The steps in words (none where nothing is wrong), the cost in rows (or why it can't be known), and what carries it out.
 
     ``carry_out`` returns what was done; it is given the check of the lease, which it makes before the step that counts. ``by_update``: an update does it, Spark is needed.
     """

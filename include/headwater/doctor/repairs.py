@@ -48,8 +48,8 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
 
 def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     mending = [damage for damage in case.damages if damage.mend is not None]
-    if not mending:
-        conditions = ", ".join(damage.condition for damage in case.damages) or "nothing"
+    if case.damages and not mending:
+        conditions = ", ".join(damage.condition for damage in case.damages)
         raise RepairNotPossible(
             f"There is nothing to repair in place in {case.flow.name!r} (found: {conditions}).",
             remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
