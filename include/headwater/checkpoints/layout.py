@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headwater.checkpoints.record_files import recorded
-from headwater.checkpoints.whole_folders import unfinished
+from headwater.checkpoints.whole_folders import hidden_folders, unfinished
 from headwater.errors import LeaseLost
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.atomic import read_tagged, write_if_unchanged
@@ -180,6 +180,10 @@ class FlowCheckpoint:
         """As ``epochs``, with those that were not filled to the end."""
         files, folders = self._below()
         return sorted(int(name) for name in {*folders, *unfinished(files)} if name.isdigit())
+
+    def epochs_given_up(self) -> list[Place]:
+        """Folders of a disk that a repair was filling for an epoch; none where no repair runs or was killed."""
+        return [self.folder / name for name in hidden_folders(self._below()[1])]
 
     def _below(self) -> tuple[list[str], list[str]]:
         return files_and_folders(self.folder) if self.folder.is_dir() else ([], [])

@@ -25,6 +25,8 @@ from headwater.storage.place import Place
 from headwater.storage.walking import copy_files, remove_tree
 
 _MARK = re.compile(r"\.(.+)\.making")
+# On a disk: what ``make_folder`` fills, with the letters that ``mkdtemp`` adds.
+_HIDDEN = re.compile(r"\..+\.[a-z0-9_]{8}")
 
 
 def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
@@ -59,10 +61,15 @@ def unfinished(files: Iterable[str]) -> set[str]:
     return {match[1] for name in files if (match := _MARK.fullmatch(name))}
 
 
+def hidden_folders(folders: Iterable[str]) -> list[str]:
+    """Those of a disk that are being filled, or whose writer died meanwhile, by the names of the folders beside them."""
+    return sorted(name for name in folders if _HIDDEN.fullmatch(name))
+
+
 def clear_unfinished(parent: Place) -> None:
     """Remove what writers that died have left below a folder of a store; whoever calls it holds the lease.
 
-    On a disk such folders have hidden names, and maintenance removes them.
+    On a disk such folders have hidden names, and maintenance removes them when they are old.
     """
     if isinstance(parent, ObjectPath):
         for name in sorted(unfinished(parent.children()[0])):

@@ -86,7 +86,7 @@ def unsettled(project: PipelineProject) -> str | None:
 
 
 def old_epochs(project: PipelineProject) -> Iterator[Place]:
-    """Epochs before the live one; not the ones that a reset is about to begin."""
+    """Epochs before the live one, and what killed repairs have left of theirs; not the ones that a reset is about to begin."""
     for checkpoint in _checkpoints(project):
         try:
             state = checkpoint.read_state()
@@ -94,6 +94,7 @@ def old_epochs(project: PipelineProject) -> Iterator[Place]:
             continue
         if state is not None and state.pending_epoch is None and state.completed:
             yield from (checkpoint.epoch_folder(e) for e in checkpoint.epochs_begun() if e < state.epoch)
+            yield from checkpoint.epochs_given_up()
 
 
 def old_snapshots(project: PipelineProject) -> Iterator[Place]:

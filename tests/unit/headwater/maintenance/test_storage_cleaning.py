@@ -15,11 +15,14 @@ LEFTOVERS = ("--only", "epochs,snapshots,orphans")
 
 @pytest.fixture
 def aged(kept):
-    """Silver lives in epoch 2; 1 is young, 0 is old; a flow that is gone has left a checkpoint; two copies are old."""
+    """Silver lives in epoch 2; 1 is young, 0 is old; a killed repair and a flow that is gone have left folders; two copies are old."""
     silver = kept.pipeline.checkpoint("silver")
     for epoch in (1, 2):
         (silver.epoch_folder(epoch) / "offsets").mkdir(parents=True)
         (silver.epoch_folder(epoch) / "offsets" / "0").write_text("v1\n{}\n-")
+    # What a repair was filling when it was killed.
+    given_up = silver.folder / ".3.x_9ab0yz"
+    (given_up / "offsets").mkdir(parents=True)
     kept.old = [silver.epoch_folder(0)]
     kept.old += [kept.project.state_folder / "checkpoints" / "gone" / "gone"]
     (kept.old[1] / "0").mkdir(parents=True)
@@ -28,6 +31,7 @@ def aged(kept):
         snapshot = take_snapshot(kept.project.state_folder, silver, reason="test")
         kept.old.append(kept.project.state_folder / "snapshots" / "silver" / "silver" / snapshot.name)
     kept.newest = kept.old.pop()
+    kept.old.append(given_up)
     kept.pipeline.complete("silver", epoch=2)
     for folder in (*kept.old, kept.newest, silver.epoch_folder(2)):
         for path in [*folder.rglob("*"), folder]:
