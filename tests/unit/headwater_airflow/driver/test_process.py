@@ -92,7 +92,7 @@ def test_a_driver_is_asked_and_ends_in_its_own_time(submit):
     assert hook.ready.wait(10)
     begun = time.monotonic()
     driver.stop()
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 3.5
     thread.join(10)
     assert hook.lines == ["ready\n", "stopped at a batch boundary\n"]
     assert driver.exit_code == 0
