@@ -14,6 +14,7 @@ from headwater.contract.arguments import RunArguments
 from headwater.doctor.start_facts import flow_start
 from headwater.event_log.reader import updates
 from headwater.preflight.checks import examine
+from headwater.preflight.source_checks import source_identity
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.listing import looked_over
 from headwater.updates.news import has_news
@@ -139,6 +140,10 @@ def test_checks_before_a_start(old, s3):
     old.complete("silver", sink_version=0)
     folder = old.checkpoint("silver").epoch_folder(0)
     (folder / "metadata").write_text('{"id":"of-the-test"}')
+    source = flow_start(old.project, old.manifest, old.flow("silver")).sources[0]
+    read = source_identity(source, offset=delta_offset(old.table("bronze"), 1))
+    assert "written" in read
+    old.checkpoint("silver").update_state(sources=[read])
     for batch, most in ((None, 10), (40, 7), (None, 5)):
         if batch is not None:
             add_batch(folder, batch)
