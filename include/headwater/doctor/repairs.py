@@ -11,7 +11,7 @@ from dataclasses import replace
 from headwater.checkpoints.conditions import QueryIdChanged
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.log_entries import fault_of
-from headwater.checkpoints.offsets import committed_batches, last_committed_batch, numbered
+from headwater.checkpoints.offsets import last_committed_batch, numbered
 from headwater.doctor.file_log_lines import Lines, file_offset, lines_of_log
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.new_epoch_plan import plan_new_epoch
@@ -20,6 +20,7 @@ from headwater.doctor.repair_plan import NOTHING, Check, RepairNotPossible, Repa
 from headwater.doctor.reprocessed_rows import REPLACED, chain, last_in_table, rows_after
 from headwater.doctor.snapshots import Snapshot
 from headwater.doctor.synthetic_checkpoint import copy_up_to, new_query_id
+from headwater.doctor.whole_copies import listed, newest_whole
 from headwater.errors import ResetNotAllowed
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.update_plan import Selection, plan_update
@@ -198,7 +199,7 @@ def _batch_to_go_back_to(case: FlowCase) -> int | None:
 
 
 def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
-    snapshot = _chosen(case, options)
+    snapshot, passed_over = _chosen(case, options)
     last = snapshot.last_batch
     if last is None:
         raise RepairNotPossible(
@@ -219,7 +220,8 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
         case.flow.name,
         case.flow.target,
         (
-            f"copy the snapshot {snapshot.name} (batch {batch}) to epoch {case.unused_epoch()}, under a new query id",
+            f"copy the snapshot {snapshot.name} (batch {batch}) to epoch {case.unused_epoch()}, under a new query id"
+            + (f"; newer ones are damaged: {listed(passed_over)}" if passed_over else ""),
             "make it the live one; the old one stays",
         ),
         _lost_after(case, batch) if same else unknown,
@@ -228,11 +230,10 @@ def _restore(case: FlowCase, options: RepairOptions) -> RepairPlan:
     )
 
 
-def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
+def _chosen(case: FlowCase, options: RepairOptions) -> tuple[Snapshot, dict[str, str]]:
     names = [snapshot.name for snapshot in case.snapshots]
     if options.snapshot is None and case.snapshots:
-        complete = [s for s in case.snapshots if s.last_batch is not None and committed_batches(s.checkpoint)]
-        return (complete or case.snapshots)[-1]
+        return newest_whole(case)
     match = next((snapshot for snapshot in case.snapshots if snapshot.name == options.snapshot), None)
     if match is None:
         raise RepairNotPossible(
@@ -244,7 +245,7 @@ def _chosen(case: FlowCase, options: RepairOptions) -> Snapshot:
             else "`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done. "
             "For the next time: headwater checkpoints snapshot PIPELINE_DIR",
         )
-    return match
+    return match, {}
 
 
 def _copy(case: FlowCase, source: Place, batch: int, state: FlowState, check: Check) -> str:

@@ -17,6 +17,8 @@ from headwater.storage.walking import copy_file, in_order
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
+# How the reason begins of a copy that is taken before something is changed.
+BEFORE = "before "
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class Snapshot:
     def checkpoint(self) -> Place:
         """The copied folder of Spark's."""
         return self.folder / _CHECKPOINT
+
+    @property
+    def of_repair(self) -> bool:
+        """Whether a repair, or a move, made it of what it met, which may be damaged."""
+        return self.reason.startswith(BEFORE)
 
     def state(self) -> FlowState:
         """The flow's state when it was taken."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairPlan
-from headwater.doctor.snapshots import Snapshot, take_snapshot
+from headwater.doctor.snapshots import BEFORE, Snapshot, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.writer import EventLogWriter
 
@@ -60,7 +60,7 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
     project = case.project
     repair_id = str(uuid.uuid4())
     with _storage(case), project.lease(f"repair-{repair_id}") as lease:
-        snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"before {plan.action}")
+        snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"{BEFORE}{plan.action}")
         before = case.epoch
         done = plan.carry_out(lease.check)
         state = case.start.checkpoint.read_state()

@@ -98,11 +98,15 @@ def old_epochs(project: PipelineProject) -> Iterator[Place]:
 
 
 def old_snapshots(project: PipelineProject) -> Iterator[Place]:
-    """Copies of checkpoints, except the newest of each flow; and what interrupted copies have left."""
+    """Copies of checkpoints, except the newest of each flow and the newest that no repair made of what it met; and what interrupted
+    copies have left.
+    """
     root = project.state_folder / "snapshots"
     for flow in in_order(root.glob("*/*/")):
         snapshots = snapshots_of(project.state_folder, flow.parent.name, flow.name)
-        yield from (snapshot.folder for snapshot in snapshots[:-1])
+        of_users = [snapshot for snapshot in snapshots if not snapshot.of_repair]
+        kept = {snapshot.name for snapshot in (*snapshots[-1:], *of_users[-1:])}
+        yield from (snapshot.folder for snapshot in snapshots if snapshot.name not in kept)
         # Under a hidden name on a disk, beside a mark on a store.
         whole = {snapshot.name for snapshot in snapshots}
         yield from (f for f in in_order(flow.glob("*/")) if f.is_dir() and f.name not in whole)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headwater.checkpoints.flow_identity import FlowIdentity, as_text, former_names, names_file
 from headwater.checkpoints.table_move import TableMove, mark_file, mark_old_name, write_journals
-from headwater.doctor.snapshots import take_snapshot
+from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.reader import last_batches
@@ -89,7 +89,7 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
 
 def _copy(move: TableMove, state: Place) -> None:
     for checkpoint in flow_folders(state, move.source.dataset):
-        take_snapshot(state, checkpoint, reason=f"before it became {move.target.dataset}")
+        take_snapshot(state, checkpoint, reason=f"{BEFORE}it became {move.target.dataset}")
 
 
 def _keep_names(move: TableMove, state: Place) -> None:

@@ -15,7 +15,7 @@ LEFTOVERS = ("--only", "epochs,snapshots,orphans")
 
 @pytest.fixture
 def aged(kept):
-    """Silver lives in epoch 2; 1 is young, 0 is old; a killed repair and a flow that is gone have left folders; two copies are old."""
+    """Silver lives in epoch 2; 1 is young, 0 is old; a killed repair and a flow that is gone have left folders; of four copies a repair made the newest."""
     silver = kept.pipeline.checkpoint("silver")
     for epoch in (1, 2):
         (silver.epoch_folder(epoch) / "offsets").mkdir(parents=True)
@@ -23,24 +23,27 @@ def aged(kept):
     # What a repair was filling when it was killed.
     given_up = silver.folder / ".3.x_9ab0yz"
     (given_up / "offsets").mkdir(parents=True)
+    (given_up / "offsets" / "0").write_text("v1\n{}\n-")
     kept.old = [silver.epoch_folder(0)]
     kept.old += [kept.project.state_folder / "checkpoints" / "gone" / "gone"]
     (kept.old[1] / "0").mkdir(parents=True)
     (kept.old[1] / "flow.json").write_text("{}")
-    for _ in range(2):
-        snapshot = take_snapshot(kept.project.state_folder, silver, reason="test")
-        kept.old.append(kept.project.state_folder / "snapshots" / "silver" / "silver" / snapshot.name)
-    kept.newest = kept.old.pop()
+    reasons = ("asked for", "asked for", "before rewind", "before restore")
+    taken = [take_snapshot(kept.project.state_folder, silver, reason=reason).name for reason in reasons]
+    copies = [kept.project.state_folder / "snapshots" / "silver" / "silver" / name for name in taken]
+    kept.old += [copies[0], copies[2]]
+    kept.newest = copies[3]
+    kept.newest_of_user = copies[1]
     kept.old.append(given_up)
     kept.pipeline.complete("silver", epoch=2)
-    for folder in (*kept.old, kept.newest, silver.epoch_folder(2)):
+    for folder in (*kept.old, kept.newest, kept.newest_of_user, silver.epoch_folder(2)):
         for path in [*folder.rglob("*"), folder]:
             make_old(path, 40 * 86400)
     return kept
 
 
 def test_old_leftovers_go_and_what_lives_stays(aged):
-    """The plan names them; --yes removes them; the live epoch, young ones and the newest copy stay; the log tells it."""
+    """The plan names them; --yes removes them; the live epoch, young ones, the newest copy and the newest that no repair made stay; the log tells it."""
     _, answer = aged.call(*LEFTOVERS)
     assert [step["kind"] for step in answer["plan"]["steps"]] == ["epochs", "snapshots", "orphans"]
     assert all(folder.exists() for folder in aged.old)
@@ -48,6 +51,7 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
     assert (code, len(answer["steps"])) == (0, 3)
     assert not any(folder.exists() for folder in aged.old)
     assert aged.newest.exists()
+    assert aged.newest_of_user.exists()
     assert aged.pipeline.checkpoint("silver").epochs() == [1, 2]
     records = events(aged.project.state_folder, event_type="operation_progress")
     assert {item["details"]["operation_progress"]["chore"] for item in records} == {

@@ -86,7 +86,7 @@ def test_marks_of_hadoop_do_no_harm(aged, s3):
     mark = aged.project.state_folder / "checkpoints" / "away" / "away"
     s3.put_mark(mark)
     _, answer = aged.call(*LEFTOVERS)
-    assert [step["files"] for step in answer["plan"]["steps"]] == [2, 2, 1]
+    assert [step["files"] for step in answer["plan"]["steps"]] == [3, 4, 1]
     assert answer["plan"]["left_out"] == []
 
 
