@@ -26,6 +26,8 @@ SMALL_SECONDS = 0.8
 SMALL_FULL_SECONDS = 0.5
 # Sources this small are read in no time: what took longer in the first run was the driver's beginning.
 SMALL_BYTES = 1_000_000
+# Changes of fewer bytes are looked into in no time.
+LOOKED_INTO_BYTES = 8_000_000
 # It has to be clearly better: predictions err.
 ADVANTAGE = 0.8
 # So many of the last refreshes of a technique correct what is predicted for it, and not further than this.
@@ -229,6 +231,18 @@ def predicted_part(full: float, effort: Effort, *, shared: bool = False) -> floa
 def changed_share(changed: Sequence[SourceSize]) -> float:
     """The part of the source that changed most."""
     return max((source.share for source in changed), default=0.0)
+
+
+def worth_a_look(limits: Limits, changed: Sequence[SourceSize], full: float) -> bool:
+    """Whether rows that changed are compared before the cost is weighed: they may be equal in the columns that a view uses.
+
+    Of a small table, one file that was written anew for another column is all of it.
+
+    Args:
+        full: how long a full refresh would take, in seconds.
+    """
+    few = sum(source.changed_bytes for source in changed) < LOOKED_INTO_BYTES and full >= SMALL_SECONDS
+    return few or changed_share(changed) <= limits.max_changed_share
 
 
 def predicted_incremental(

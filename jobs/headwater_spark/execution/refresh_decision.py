@@ -5,7 +5,8 @@ Decisions 0162 to 0165.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from headwater.incremental.costs import (
     predicted_incremental,
     predicted_part,
     rejected,
+    worth_a_look,
 )
 from headwater.incremental.refresh_record import RefreshRecord
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
@@ -269,19 +271,20 @@ class RefreshDecision:
         techniques = Techniques(
             query, self._changes, self.run.table, stored, dataset.partition_columns, dataset.cluster_columns or (), limits, self._shared,
         )  # fmt: skip
-        chosen = techniques.choose(judged=bool(self.run.dataset.expectations))
+        by_cost = policy is RefreshPolicy.AUTO
+        full = predicted_full(full_runs(self._known), source_bytes(query))
+        chosen = self._chosen(query, techniques, full if by_cost else math.inf)
+        if chosen is Technique.NO_OP:
+            return Decision(Planned(chosen, note="the changes come to nothing", sources=tables))
         if isinstance(chosen, Issue):
             return Decision(Planned(Technique.COMPLETE_RECOMPUTE, (chosen,), sources=tables))
         reach = known_reach(self._known, chosen)
         shared = techniques.shares_look
-        full, predicted, sizes = self._costs(query, moved, chosen, reach, shared=shared)
-        small = changed_share(sizes) <= limits.max_changed_share
-        if shared and small and not chosen.direct and techniques.come_to_nothing():
-            return Decision(Planned(Technique.NO_OP, note="the changes come to nothing", sources=tables))
+        sizes = self._sizes(query, techniques.changed)
+        predicted = predicted_incremental(full, sizes, chosen, reach, shared=shared)
         runs = self._known.get("runs", {}).get(str(chosen), ())
         incremental = corrected(predicted, runs)
-        costs = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
-        by_cost = policy is RefreshPolicy.AUTO
+        costs: dict[Technique, float] = {Technique.COMPLETE_RECOMPUTE: full, chosen: incremental}
         against = rejected(limits, sizes, full, incremental) if by_cost else None
         if against is not None:
             planned = Planned(Technique.COMPLETE_RECOMPUTE, (against,), chosen, costs, tables)
@@ -291,12 +294,21 @@ class RefreshDecision:
             planned, techniques, predicted, full, runs, by_cost, changed_share(sizes), chosen, shared=shared
         )
 
-    def _costs(
-        self, query: ExaminedQuery, moved: set[str], chosen: Technique, reach: Reach | None, *, shared: bool
-    ) -> tuple[float, float, list[SourceSize]]:
-        full = predicted_full(full_runs(self._known), source_bytes(query))
-        sizes = [source_size(query.noted[key], self._changes[key]) for key in sorted(moved)]
-        return full, predicted_incremental(full, sizes, chosen, reach, shared=shared), sizes
+    def _chosen(self, query: ExaminedQuery, techniques: Techniques, full: float) -> Technique | Issue:
+        """The technique for what changed; NO_OP where the changes come to nothing in the columns that the view uses."""
+        judged = bool(self.run.dataset.expectations)
+        chosen = techniques.choose(judged=judged)
+        direct = isinstance(chosen, Technique) and chosen.direct
+        if direct or not techniques.shares_look:
+            return chosen
+        if not worth_a_look(self.limits, self._sizes(query, techniques.changed), full):
+            return chosen
+        if techniques.come_to_nothing():
+            return Technique.NO_OP
+        return techniques.choose(judged=judged) if techniques.leave_out_unchanged() else chosen
+
+    def _sizes(self, query: ExaminedQuery, changed: Collection[str]) -> list[SourceSize]:
+        return [source_size(query.noted[key], self._changes[key]) for key in sorted(changed)]
 
     @property
     def _shared(self) -> SharedChanges:

@@ -113,10 +113,8 @@ class Techniques:
             for field in fields
         ]
         self._names = [field.name for field in fields]
-        self._keys = KeyColumns(
-            query.plan.root, self._changed, self._types, self._names,
-            self._partitions, {name.lower() for name in sorted_by},
-        )  # fmt: skip
+        self._sorted_by = {name.lower() for name in sorted_by}
+        self._keys = self._key_columns()
 
     def choose(self, *, judged: bool) -> Technique | Issue:
         """The technique that is the least work, before anything is read.
@@ -131,6 +129,23 @@ class Techniques:
             if not judged and self._merging(only):
                 return Technique.GROUP_AGGREGATE
         return by_affected_part(self._keys, self._limits)
+
+    @property
+    def changed(self) -> set[str]:
+        """The tables that changed, by their keys, without those that were left out."""
+        return {self._query.tables[number][0] for number in self._changed}
+
+    def leave_out_unchanged(self) -> bool:
+        """Take reads of which no row is another in the columns that are used for unchanged; whether there were any beside others.
+
+        A change of a dimension in a column that the view does not use need not keep it from taking in the new rows of a fact.
+        """
+        left = [number for number in self._changed if not self._is_empty(number)]
+        if not left or len(left) == len(self._changed):
+            return False
+        self._changed = left
+        self._keys = self._key_columns()
+        return True
 
     @property
     def shares_look(self) -> bool:
@@ -161,6 +176,10 @@ class Techniques:
                 technique, without_empty(rows, self._partition_texts), merging=self._merging(leaf)
             )
         return self._affected(technique)
+
+    def _key_columns(self) -> KeyColumns:
+        root = self._plan.root
+        return KeyColumns(root, self._changed, self._types, self._names, self._partitions, self._sorted_by)
 
     def _merging(self, leaf: int) -> Sequence[tuple[str, Merging]]:
         """How each column is merged; empty where groups can't be."""

@@ -30,6 +30,8 @@ class Choice:
     nothing: bool = False
     judged: bool | None = None
     looks: int = 0
+    without: Technique | None = None
+    changed: tuple[str, ...] = (KEY,)
     declared: dict[str, Any] = field(default_factory=dict)
 
     def choose(self, *, judged: bool) -> Technique | Issue:
@@ -41,6 +43,13 @@ class Choice:
         """By a look at the rows that changed, which takes a job."""
         self.looks += 1
         return self.nothing
+
+    def leave_out_unchanged(self) -> bool:
+        """Whether some of its sources are out of it, so that another technique will do."""
+        if self.without is None:
+            return False
+        self.technique = self.without
+        return True
 
     def decided(self, folder: Path, monkeypatch: pytest.MonkeyPatch, size: SourceSize = SMALL) -> Decision:
         """The decision for a view of 100 MB of sources, of which some have changed."""
@@ -107,6 +116,30 @@ def test_a_plan_that_no_technique_takes(tmp_path: Path, monkeypatch: pytest.Monk
     issue = Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, "a window")
     planned = Choice(issue).decided(tmp_path, monkeypatch).planned
     assert (planned.chosen, planned.issues) == (Technique.COMPLETE_RECOMPUTE, (issue,))
+
+
+@pytest.mark.parametrize("policy", [RefreshPolicy.AUTO, RefreshPolicy.INCREMENTAL_STRICT])
+def test_a_source_that_changed_in_other_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: RefreshPolicy
+):
+    """A view is refreshed by what else changed: such a source neither makes it recompute nor decides about the technique."""
+    dimension = SourceSize(KEY, 1_000, 1_000)
+    issue = Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, "no column says which rows")
+    choice = Choice(
+        issue, shares_look=True, without=Technique.APPEND_ONLY, declared={"refresh_policy": policy}
+    )
+    monkeypatch.setattr(refresh_decision, "predicted_full", lambda *_: 60.0)
+    sizes = iter([dimension])
+    monkeypatch.setattr(RefreshDecision, "_sizes", lambda *_: [next(sizes, SMALL)])
+    planned = choice.decided(tmp_path, monkeypatch, dimension).planned
+    assert (choice.looks, planned.chosen) == (1, Technique.APPEND_ONLY)
+
+
+def test_no_technique_is_needed_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A view of which no technique finds the changed part is left alone where its changes come to nothing."""
+    issue = Issue(IssueType.PLAN_NOT_INCREMENTALIZABLE, "no column says which rows")
+    planned = Choice(issue, shares_look=True, nothing=True).decided(tmp_path, monkeypatch).planned
+    assert planned.chosen is Technique.NO_OP
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,23 @@ def test_changes_that_come_to_nothing(
 
 
 @pytest.mark.parametrize(
+    ("known", "chosen"),
+    [([3, 0], Technique.APPEND_ONLY), ([3, None], Technique.ROW_BASED), ([None, 0], Technique.APPEND_ONLY), ([3, 1], Technique.ROW_BASED)],
+)  # fmt: skip
+def test_a_source_that_changed_in_other_columns_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, known: list[int | None], chosen: Technique
+):
+    """New rows are appended though another source changed, where the rows of that are known to be equal in what the view uses."""
+    one = techniques(PAIRS, APPENDED, CHANGED)
+    counts = dict(zip(sorted(one._query.tables), known, strict=True))
+    looks = {number: None if count is None else [0] * count for number, count in counts.items()}
+    monkeypatch.setattr(one, "_known", looks.get)
+    assert one.leave_out_unchanged() is (chosen is Technique.APPEND_ONLY)
+    assert one.choose(judged=False) is chosen
+    assert one.changed == ({"t0"} if chosen is Technique.APPEND_ONLY else {"t0", "t1"})
+
+
+@pytest.mark.parametrize(
     ("partitions", "named", "chosen"),
     [
         (("c1",), ["C1"], Technique.PARTITION_OVERWRITE),
