@@ -47,7 +47,8 @@ class FlowState:
     ``plan``: the operators that keep the state, with their keys; ``state_stores``: the folders it lies in, below ``state``.
     ``first_batch``: batches before it were created by a repair and wrote nothing.
     ``versions``: of Headwater, Spark and Delta at the last run.
-    ``refresh``: of a materialized view, what its last refresh did and what refreshes cost; only predictions depend on it.
+    ``refresh``: of a materialized view, what its last refresh did, up to where changes came to nothing since, and what refreshes
+    cost; rows never depend on it.
     ``role``: as what the flow last ran (``FlowRole``), None before its first run.
     ``others``: fields of another version of Headwater; written back unchanged.
     """

@@ -6,7 +6,7 @@ Decisions 0164, 0220.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headwater.delta_log.commits import (
@@ -26,6 +26,8 @@ from headwater.storage.place import Place
 FORMAT = 1
 # The key in a commit's user metadata.
 KEY = "refresh"
+# Where a flow's state says up to where changes of the sources came to nothing since that commit.
+SEEN = "seen"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class RefreshRecord:
         sources: where each Delta table stood that was read, by its folder; None where rows were read
             that belong to no known version.
         others: what the sources that are no Delta tables were at, by their key.
+        update: which update made the commit that it was read from; the commit says that itself.
     """
 
     technique: str
@@ -69,6 +72,29 @@ class RefreshRecord:
     settings: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, SourceState] | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+    update: str | None = field(default=None, compare=False)
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """What a flow's state keeps where changes of the sources up to here came to nothing: the view has no commit of that."""
+        return {"fingerprint": self.fingerprint, "sources": self.as_dict()["sources"]}
+
+    def going_on_from(self, refresh: Mapping[str, Any]) -> RefreshRecord:
+        """The record with its sources as the flow's state knows them since; as it is where the state is of another refresh.
+
+        Changes that came to nothing are not looked into again with those that come next: these may be new rows alone.
+        """
+        seen = refresh.get(SEEN)
+        if not isinstance(seen, Mapping) or self.update is None or refresh.get("update") != self.update:
+            return self
+        try:
+            sources = _sources(seen["sources"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return self
+        same = seen.get("fingerprint") == self.fingerprint and self.sources is not None
+        if not same or sources is None or sources.keys() != (self.sources or {}).keys():
+            return self
+        return replace(self, sources=sources)
 
     def as_dict(self) -> dict[str, Any]:
         """As the commit has it."""
@@ -92,22 +118,27 @@ def read_record(metadata: Mapping[str, Any]) -> RefreshRecord | Issue:
         return Issue(
             IssueType.SERIALIZATION_VERSION_CHANGED, "another version of Headwater made the last refresh"
         )
-    sources = body.get("sources")
+    update = metadata.get("update")
     try:
         return RefreshRecord(
             str(body["technique"]),
             str(body["fingerprint"]),
             {str(key): str(value) for key, value in body["settings"].items()},
-            None
-            if sources is None
-            else {
-                str(key): SourceState(str(state["id"]), int(state["version"]), state.get("written"))
-                for key, state in sources.items()
-            },
+            _sources(body.get("sources")),
             {str(key): str(value) for key, value in body["others"].items()},
+            None if update is None else str(update),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Issue(IssueType.CHANGE_SET_MISSING, "the last refresh's record can't be read")
+
+
+def _sources(body: Mapping[str, Any] | None) -> dict[str, SourceState] | None:
+    if body is None:
+        return None
+    return {
+        str(key): SourceState(str(state["id"]), int(state["version"]), state.get("written"))
+        for key, state in body.items()
+    }
 
 
 @dataclass(frozen=True)

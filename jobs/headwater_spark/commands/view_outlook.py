@@ -60,6 +60,8 @@ def outlook(
     table = pipeline.manifest.table_path(project.warehouse, view)
     names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
     record = last_record(table, *names)
+    if isinstance(record, RefreshRecord):
+        record = record.going_on_from(refresh)
     shown: dict[str, dict[str, Any]] = {}
     known: dict[str, SourceChange | Issue | None] = {}
     for source in entry.sources:

@@ -30,6 +30,7 @@ from headwater.incremental.conditions import NotIncrementalizable
 from headwater.incremental.costs import KEPT_FULL_RUNS, KEPT_RUNS, Reach, full_runs
 from headwater.incremental.refresh_record import (
     KEY,
+    SEEN,
     RefreshRecord,
     last_record,
     lost_files,
@@ -208,6 +209,8 @@ class _Refresh:
             technique, reach = self.reached
             noted = [reach.share, round(reach.changed, 4), reach.since]
             known["reach"] = {**known.get("reach", {}), str(technique): noted}
+        record = self._record(self.done) if self.done is Technique.NO_OP else None
+        known[SEEN] = record.seen if record is not None else None
         follows = known.get("follows", True) if self.done is Technique.NO_OP else self.follows
         return {**known, "technique": str(self.done), "reason": self.reason, "follows": follows}
 
@@ -224,6 +227,8 @@ class _Refresh:
             if table_exists(run.table)
             else Issue(IssueType.CHANGE_SET_MISSING, "there is no earlier refresh to go on from")
         )
+        if isinstance(previous, RefreshRecord) and (state := run.checkpoint.read_state()) is not None:
+            previous = previous.going_on_from(state.refresh)
         seen = self.query or self.unseen
         try:
             decision = RefreshDecision(run, seen, self.settings, self.others, previous).decide()

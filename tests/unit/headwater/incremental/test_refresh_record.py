@@ -9,6 +9,7 @@ from tests.unit.headwater.incremental.test_source_changes import PROTOCOL, add, 
 
 from headwater.incremental.refresh_record import (
     KEY,
+    SEEN,
     RefreshRecord,
     SourceState,
     ViewLog,
@@ -57,6 +58,34 @@ def test_what_is_no_record(metadata, issue: IssueType):
     record = read_record(metadata)
     assert isinstance(record, Issue)
     assert record.kind is issue
+
+
+LATER = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("t", 7, 5)})
+
+
+@pytest.mark.parametrize(
+    ("refresh", "version"),
+    [
+        ({"update": "u1", SEEN: LATER.seen}, 7),
+        ({"update": "u1"}, 3),
+        ({"update": "u1", SEEN: None}, 3),
+        # The state is of another refresh, or of another query.
+        ({"update": "u0", SEEN: LATER.seen}, 3),
+        ({SEEN: LATER.seen}, 3),
+        ({"update": "u1", SEEN: {**LATER.seen, "fingerprint": "g"}}, 3),
+        ({"update": "u1", SEEN: {**LATER.seen, "sources": {}}}, 3),
+        ({"update": "u1", SEEN: {**LATER.seen, "sources": None}}, 3),
+        ({"update": "u1", SEEN: {**LATER.seen, "sources": {"shop/sales": 7}}}, 3),
+    ],
+)
+def test_changes_that_came_to_nothing_are_behind(tmp_path: Path, refresh, version: int):
+    """The next refresh goes on from where the sources stood then, if the flow's state is of the refresh that the log has."""
+    record = last_record(table(tmp_path / "v", OWN), "p", "v")
+    assert isinstance(record, RefreshRecord)
+    gone_on = record.going_on_from(refresh)
+    assert gone_on.sources is not None
+    assert gone_on.sources["shop/sales"].version == version
+    assert (gone_on.fingerprint, gone_on.others) == (RECORD.fingerprint, RECORD.others)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.unit.headwater_spark.written_table import commit
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import FlowInterrupted, LeaseLost
 from headwater.incremental.conditions import NotIncrementalizable
-from headwater.incremental.refresh_record import RefreshRecord, SourceState
+from headwater.incremental.refresh_record import SEEN, RefreshRecord, SourceState
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.execution import view_refresh as module
 from headwater_spark.execution.refresh_decision import Decision
@@ -252,3 +252,16 @@ def test_what_is_kept_of_a_refresh(
     assert (stored["full_runs"], stored["runs"]["ROW_BASED"]) == (full, runs)
     assert (stored["technique"], stored["reason"], stored["follows"]) == (str(done), "why", follows)
     assert stored["of tomorrow"] == 1
+
+
+@pytest.mark.parametrize("done", [NO_OP, Technique.ROW_BASED, RECOMPUTED])
+def test_where_changes_came_to_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: Technique
+):
+    """The view's log has no commit of that; a commit that comes later says itself where the sources stood."""
+    record = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("t", 7)})
+    one = refresh(tmp_path)
+    one.run.checkpoint.update_state(refresh={SEEN: {"of": "before"}})
+    monkeypatch.setattr(one, "_record", lambda _: record)
+    one.done = done
+    assert one.stored()[SEEN] == (record.seen if done is NO_OP else None)
