@@ -124,7 +124,8 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     if parsed.as_json:
         print_json({"pipeline_id": project.pipeline_id, "table": parsed.table, "discarded": count})
     else:
-        print(f"{count} rows of {parsed.table} are marked as discarded.")
+        before = "" if count else " Those that match were discarded before, for the same reason."
+        print(f"{count} rows of {parsed.table} are marked as discarded.{before}")
     return 0
 
 

@@ -97,13 +97,15 @@ def rows(table: Place, chosen: RowFilter, limit: int | None = None) -> list[dict
 
 
 def discard(table: Place, chosen: RowFilter, reason: str) -> int:
-    """Mark held rows as discarded, in one commit; returns how many.
+    """Mark held rows as discarded, in one commit; returns how many: none where they were, for the same reason, before.
 
     Raises:
-        UnknownQuarantinedRow: where no held row matches.
+        UnknownQuarantinedRow: where no held row matches, and none that was discarded for this reason.
     """
     waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
     records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
+    if not records and _was_discarded(table, chosen, reason):
+        return 0
     if not records:
         raise UnknownQuarantinedRow(
             "No held row matches.",
@@ -121,6 +123,13 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
     still = f"{c.ID} IN ({which}) AND {c.STATUS} = {literal(RowStatus.HELD)}"
     done = delta_table(table).update(predicate=still, updates=updates, writer_properties=_without_bounds())
     return int(done["num_updated_rows"])
+
+
+def _was_discarded(table: Place, chosen: RowFilter, reason: str) -> bool:
+    """Whether a discard that is run again, as after a kill, has nothing left to do."""
+    done = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.DISCARDED)
+    same = f"{done.where} and {c.STATUS_REASON} = {literal(reason)}"
+    return bool(_query(table, f"select {c.ID} as id from q where {same} limit 1"))  # noqa: S608 - literals are quoted
 
 
 def _without_bounds() -> WriterProperties:

@@ -111,14 +111,16 @@ def test_rows_by_filter(table: Path, chosen: RowFilter, ids: str):
 
 
 def test_discard(table: Path):
-    """Only held rows are marked, with the reason and the time; with none of them it is an error."""
+    """Only held rows are marked, with the reason and the time; with none of them it is an error, but for who says the same again."""
     assert discard(table, RowFilter(rule="a"), "it's late") == 2
     marked = rows(table, RowFilter(status=RowStatus.DISCARDED))
     assert [row[c.STATUS_REASON] for row in marked] == ["it's late"] * 2
     assert all(row[c.STATUS_AT] > row[c.QUARANTINED_AT] for row in marked)
     assert held_rows(table) == 1
-    with pytest.raises(UnknownQuarantinedRow):
-        discard(table, RowFilter(rule="a"), "again")
+    assert discard(table, RowFilter(rule="a"), "it's late") == 0
+    for chosen, reason in ((RowFilter(rule="a"), "again"), (RowFilter(rule="none"), "it's late")):
+        with pytest.raises(UnknownQuarantinedRow):
+            discard(table, chosen, reason)
 
 
 def test_a_discard_writes_no_bounds(table: Path):
