@@ -87,7 +87,7 @@ def _chosen(writes: int) -> list[int]:
 
 
 def killed_among(folder: Path, checkpoint: Path, verb: list[str]) -> dict[str, Any]:
-    """The whole."""
+    """What the verb leaves unharmed (``whole``, ``live``), and ``after`` each kill: the killed run, the second one, the live files."""
     kept = folder.with_name(f"{folder.name}.before")
     shutil.copytree(folder, kept)
 

@@ -53,9 +53,10 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     """
     _name_python(_master(user_conf), user_conf)
     # Spark's Python loggers print one long JSON line for each failed query; our errors say it shorter.
-    # And py4j's connection says so at length when Ctrl-C took its other end away.
+    # And py4j's say at length that Ctrl-C broke a call off.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_call_broken_off)
     builder = SparkSession.builder.appName(name)
     if not _submitted():
         settings = _settings(name, user_conf)
@@ -90,9 +91,8 @@ def _is_no_call_broken_off(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _interrupts_of_before() -> Iterator[None]:
-    """Undo PySpark's own way with Ctrl-C, which calls the JVM in the midst of another call; none is reported but by us."""
+    """Undo PySpark's own way with Ctrl-C, which calls the JVM in the midst of another call."""
     before = signal.getsignal(signal.SIGINT)
-    logging.getLogger().addFilter(_is_no_call_broken_off)
     try:
         yield
     finally:

@@ -47,6 +47,10 @@ class SourceState:
         body = {"id": self.table_id, "version": self.version}
         return body if self.written is None else {**body, "written": self.written}
 
+    def is_not_before(self, other: SourceState) -> bool:
+        """Whether it is the same table, at the same version or a later one."""
+        return self.table_id == other.table_id and self.version >= other.version
+
     def is_of_another_history(self, table: Place) -> bool:
         """Whether the table now has another commit under this version's number; False as well where that can't be known."""
         now = commit_written(table, self.version) if self.written is not None else None
@@ -93,6 +97,9 @@ class RefreshRecord:
             return self
         same = seen.get("fingerprint") == self.fingerprint and self.sources is not None
         if not same or sources is None or sources.keys() != (self.sources or {}).keys():
+            return self
+        # An update of many rounds makes many commits: what was seen before the last of them, whose driver then died, is behind it.
+        if any(not sources[key].is_not_before(state) for key, state in (self.sources or {}).items()):
             return self
         return replace(self, sources=sources)
 

@@ -60,6 +60,8 @@ def test_what_is_no_record(metadata, issue: IssueType):
     assert record.kind is issue
 
 
+BEFORE = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("t", 2, 4)})
+ANOTHER = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("u", 7, 5)})
 LATER = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("t", 7, 5)})
 
 
@@ -69,6 +71,9 @@ LATER = RefreshRecord("NO_OP", "f", {}, {"shop/sales": SourceState("t", 7, 5)})
         ({"update": "u1", SEEN: LATER.seen}, 7),
         ({"update": "u1"}, 3),
         ({"update": "u1", SEEN: None}, 3),
+        # Seen in an earlier round of the same update, whose later commit the state does not know; and of another table.
+        ({"update": "u1", SEEN: BEFORE.seen}, 3),
+        ({"update": "u1", SEEN: ANOTHER.seen}, 3),
         # The state is of another refresh, or of another query.
         ({"update": "u0", SEEN: LATER.seen}, 3),
         ({SEEN: LATER.seen}, 3),
