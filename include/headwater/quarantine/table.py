@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from headwater.delta_log.conditions import log_unreadable
+from headwater.delta_log.conditions import log_unreadable, words_of
 from headwater.delta_log.table_history import table_exists
-from headwater.errors import UnknownQuarantinedRow
+from headwater.errors import StorageFailed, UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.storage.delta_tables import delta_table
@@ -101,6 +101,7 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
 
     Raises:
         UnknownQuarantinedRow: where no held row matches, and none that was discarded for this reason.
+        StorageFailed: the table could not be written; the same call may be made again.
     """
     waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
     records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
@@ -112,17 +113,40 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
             where=table,
             remedy="`headwater quarantine list` and `show` say what is there.",
         )
+    return _mark_discarded(table, [row["id"] for row in records], reason)
+
+
+def _mark_discarded(table: Place, ids: list[str], reason: str) -> int:
+    from deltalake.exceptions import DeltaError
+
     # delta-rs writes the condition into its log, and can't spell functions there.
-    which = ", ".join(literal(row["id"]) for row in records)
-    updates = {
-        c.STATUS: literal(RowStatus.DISCARDED),
-        c.STATUS_AT: f"to_timestamp({literal(datetime.now(UTC).isoformat())})",
-        c.STATUS_REASON: literal(reason),
-    }
+    which = f"{c.ID} IN ({', '.join(map(literal, ids))})"
+    now = f"to_timestamp({literal(datetime.now(UTC).isoformat())})"
+    updates = {c.STATUS: literal(RowStatus.DISCARDED), c.STATUS_AT: now, c.STATUS_REASON: literal(reason)}
     # A row that is replayed meanwhile stays what it is then.
-    still = f"{c.ID} IN ({which}) AND {c.STATUS} = {literal(RowStatus.HELD)}"
-    done = delta_table(table).update(predicate=still, updates=updates, writer_properties=_without_bounds())
-    return int(done["num_updated_rows"])
+    still = f"{which} AND {c.STATUS} = {literal(RowStatus.HELD)}"
+    try:
+        opened = delta_table(table)
+        return int(
+            opened.update(predicate=still, updates=updates, writer_properties=_without_bounds())[
+                "num_updated_rows"
+            ]
+        )
+    except (DeltaError, OSError) as error:
+        # Where a store's answer to the commit gets lost, the commit is tried again, and meets itself.
+        marked = _query(table, f"select count(*) as n from q where {which} and {c.STATUS_AT} = {now}")[0]["n"]  # noqa: S608 - literals are quoted
+        if marked:
+            return int(marked)
+        raise _not_marked(error, table) from error
+
+
+def _not_marked(error: Exception, table: Place) -> StorageFailed:
+    return StorageFailed(
+        f"The rows could not be marked: {words_of(error)}",
+        where=table,
+        remedy="No row was changed, or another process wrote the table meanwhile. Run the same command again: what it finds done it "
+        "leaves as it is.",
+    )
 
 
 def _was_discarded(table: Place, chosen: RowFilter, reason: str) -> bool:

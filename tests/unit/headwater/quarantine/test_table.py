@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
-from headwater.errors import UnknownQuarantinedRow
+from headwater.errors import StorageFailed, UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine import table as table_module
 from headwater.quarantine.columns import RowStatus
@@ -133,6 +134,28 @@ def test_a_discard_writes_no_bounds(table: Path):
         if name.startswith("max.") and files[name].null_count < files.num_rows
     ]
     assert sum(files["num_records"].to_pylist()) == len(rows(table, RowFilter()))
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_discard_whose_answer_is_lost(table: Place, monkeypatch: pytest.MonkeyPatch, done: bool):
+    """A commit that delta-rs takes for another's counts as what it is, by its rows; where there is none, the failure may pass."""
+    update = DeltaTable.update
+
+    def lost(opened: DeltaTable, **how: Any) -> Any:
+        if done:
+            update(opened, **how)
+        message = "Failed to commit transaction"
+        raise CommitFailedError(message)
+
+    monkeypatch.setattr(DeltaTable, "update", lost)
+    if done:
+        assert discard(table, RowFilter(rule="a"), "late") == 2
+        assert held_rows(table) == 1
+        return
+    with pytest.raises(StorageFailed, match="could not be marked: Failed to commit") as failed:
+        discard(table, RowFilter(rule="a"), "late")
+    assert failed.value.transient
+    assert held_rows(table) == 3
 
 
 def test_discard_of_what_is_replayed_meanwhile(table: Place, monkeypatch: pytest.MonkeyPatch):
