@@ -29,10 +29,10 @@ _FILES_KEPT = 20
 
 
 def append_next(table: ObjectPath, rows: Any) -> bool:
-    """Append rows (a pyarrow table) as the next version of a table.
+    """Append rows (a pyarrow table) as the next version of a table, which is made where it is not there.
 
     Returns:
-        False where the table is not there, or is not so simple that this may be done; then nothing is committed.
+        False where the table is not so simple that this may be done; then nothing is committed.
 
     Raises:
         StoreUnreachable: it is not known whether it was done.
@@ -44,7 +44,7 @@ def append_next(table: ObjectPath, rows: Any) -> bool:
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
     data = _parquet(rows)
     (table / name).write_bytes(data)
-    commit = _commit(name, len(data), rows)
+    commit = _commit(name, len(data), rows) + ("" if version else _table(rows))
     for number in range(version, version + _ATTEMPTS):
         file = table / LOG / f"{number:020d}.json"
         if write_if_unchanged(file, commit, None):  # no other writer's commit has the name of this file
@@ -97,19 +97,46 @@ def _text_of(file: ObjectPath) -> str:
 
 
 def _next_version(table: ObjectPath, rows: Any) -> int | None:
-    from deltalake import Schema
     from deltalake.exceptions import DeltaError
 
+    if not (table / LOG).listed():
+        # delta-rs takes its own commit for another's where the answer to the first gets lost, and its rows came twice.
+        return 0
     try:
         opened = table_log(table)
         protocol, metadata = opened.protocol(), opened.metadata()
     except DeltaError:
-        return None  # there is no table, or delta-rs says what is wrong with it
+        return None  # delta-rs says what is wrong with it
     simple = (
         protocol.min_writer_version <= 2 and not metadata.configuration and not metadata.partition_columns
     )
-    same = json.loads(Schema.from_arrow(rows.schema).to_json()) == json.loads(opened.schema().to_json())
+    same = json.loads(_schema(rows)) == json.loads(opened.schema().to_json())
     return opened.version() + 1 if simple and same else None
+
+
+def _schema(rows: Any) -> str:
+    """Their columns, as Delta's log has them."""
+    from deltalake import Schema
+
+    return Schema.from_arrow(rows.schema).to_json()
+
+
+def _table(rows: Any) -> str:
+    """What the first commit also says: the columns, and that there is nothing that a reader or a writer must know."""
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": _schema(rows),
+        "partitionColumns": [],
+        "configuration": {},
+        "createdTime": time.time_ns() // 1_000_000,
+    }
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    return _lines({"protocol": protocol}, {"metaData": metadata})
+
+
+def _lines(*actions: dict[str, Any]) -> str:
+    return "".join(json.dumps(action) + "\n" for action in actions)
 
 
 def _parquet(rows: Any) -> bytes:
@@ -140,4 +167,4 @@ def _commit(name: str, size: int, rows: Any) -> str:
         "operationParameters": {"mode": "Append"},
         "engineInfo": "headwater",
     }
-    return "".join(json.dumps(action) + "\n" for action in ({"commitInfo": info}, {"add": add}))
+    return _lines({"commitInfo": info}, {"add": add})
