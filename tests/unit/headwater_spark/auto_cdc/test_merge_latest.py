@@ -22,6 +22,7 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
     on_plain_rows,
 )
 from tests.unit.headwater_spark.plain_columns import Row, col, lit
+from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame
 
 from headwater.testing.auto_cdc import expected_scd1
@@ -30,6 +31,7 @@ from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, ChangeColu
 from headwater_spark.auto_cdc.merge_latest import AT, DELETED, EXPIRES, merge_latest
 from headwater_spark.auto_cdc.on_driver.rows import Rows
 from headwater_spark.auto_cdc.on_driver.verdict import Done
+from headwater_spark.auto_cdc.side_table import RECORDED_AT
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 BESIDE = columns_of()
@@ -160,3 +162,33 @@ def test_deletes_on_the_driver_that_are_remembered():
         assert [tuple(row.values()) for row in remembered.table.to_pylist()] == wanted
         shown: Any = remembered.frame
         assert [(row["key"], row[AT], row[DELETED]) for row in shown.rows] == wanted
+
+
+def test_rows_from_before_the_table_kept_its_sequence():
+    """An event at the remembered moment of such a row has to be the greater of the two, whichever of them came first."""
+    for name, left in (("a", "b"), ("c", "c")):
+        target = Merged(BESIDE, merge_latest)
+        target.apply([event(1, 3, "U", "b", None)])
+        target.columns, (row,) = KEPT, target.table.rows
+        target.table = PlainTable(KEPT.target_schema, [{**row, "at": None}], session=target.table.session)
+        target.apply([event(1, 3, "U", name, None)])
+        assert [row["name"] for row in target.rows()] == [left]
+
+
+def test_sequences_of_rows_that_others_wrote():
+    """A row without a sequence, or without a whole key, says nothing that could be remembered."""
+    written = [{"key": 1, "at": 3}, {"key": 2, "at": None}, {"key": None, "at": 4}]
+    rows: Any = Frame(written, ["key", "at"])
+    sequences: Any = module.sequences_of(rows, KEPT, "at")
+    assert sequences.rows == [{"key": 1, AT: 3, DELETED: False}]
+
+
+def test_a_compacted_row_keeps_its_age():
+    """Of each key the row that counts is left, with the moment from which its retention runs."""
+    remembered = [{"key": 1, AT: at, DELETED: at == 2, RECORDED_AT: age} for at, age in ((1, 9), (2, 7))]
+    compacted: list[Any] = []
+    side: Any = SimpleNamespace(
+        read=lambda: Frame(remembered, ["key", AT, DELETED, RECORDED_AT]), compact=compacted.append
+    )
+    module.compact(side, BESIDE)
+    assert [rows.rows for rows in compacted] == [[remembered[1]]]
