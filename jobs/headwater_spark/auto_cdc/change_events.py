@@ -224,7 +224,7 @@ def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
         *keys,
         columns.sequence.cast(columns.sequence_type).alias(SEQUENCE),
         *([] if columns.system is None else [columns.system.cast(columns.system_type).alias(SYSTEM)]),
-        (columns.delete & ~truncates).alias(DELETE),
+        columns.delete.alias(DELETE),
         truncates.alias(TRUNCATE),
         F.struct(*values, *(selected if columns.rows_name_columns else [])).alias(ROW),
         *([] if columns.rows_name_columns else selected),

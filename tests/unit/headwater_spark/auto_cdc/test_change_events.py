@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.auto_cdc.change_batches import EVENT, Merged, columns_of, event, on_plain_rows
-from tests.unit.headwater_spark.plain_columns import col
+from tests.unit.headwater_spark.plain_columns import col, lit
 from tests.unit.headwater_spark.plain_rows import Frame
 from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater.definitions.change_conditions import NullKey, NullSequence
 from headwater_spark.auto_cdc import change_events as module
 from headwater_spark.auto_cdc.change_columns import DELETE, SEQUENCE, TRUNCATE
+from headwater_spark.auto_cdc.change_events import change_batch
 from headwater_spark.auto_cdc.merge_history import merge_history
 from headwater_spark.auto_cdc.merge_latest import merge_latest
 from headwater_spark.auto_cdc.on_driver.rows import Rows
@@ -87,3 +88,12 @@ def test_events_that_arrow_reduces(monkeypatch: pytest.MonkeyPatch, changes: dic
         with module.change_batch(frame, columns, None) as batch:
             assert batch.remaining == 1
     assert bool(reduced) is by_arrow
+
+
+def test_an_event_that_truncates_deletes_no_key():
+    """Whatever the flow's condition for deletes says of it, it is counted as a truncate alone."""
+    both = columns_of(truncate=col("op") == lit("T"), delete=col("op") != lit("U"))
+    sent = [event(1, 1, "U", "a", None), event(2, 2, "D", None, None), event(3, 3, "T", None, None)]
+    frame: Any = Frame(sent, EVENT, session=SimpleNamespace(conf=Conf()))
+    with change_batch(frame, both, None, fast_path=False) as batch:
+        assert (batch.received, batch.remaining, batch.deletes) == (3, 2, 1)
