@@ -71,11 +71,11 @@ def test_a_batch_that_the_delta_sink_wrote(tmp_path: Path):
     assert not DeltaAppend(tmp_path).has(BATCH)
 
 
-@pytest.mark.parametrize("partitions", [(), ("day",)])
-def test_an_append(tmp_path: Path, partitions: tuple[str, ...]):
-    """One append with id, number and metadata of the batch; Delta leaves out what it has by these."""
+@pytest.mark.parametrize(("partitions", "query"), [((), None), (("day",), None), ((), "query")])
+def test_an_append(tmp_path: Path, partitions: tuple[str, ...], query: str | None):
+    """One append with id, number and metadata of the batch, whatever the query's own id; Delta leaves out what it has by these."""
     rows = RecordedFrame()
-    DeltaAppend(tmp_path, partitions).write(rows, BATCH)  # type: ignore[arg-type]
+    DeltaAppend(tmp_path, partitions, query_id=query).write(rows, BATCH)  # type: ignore[arg-type]
     (written,) = rows.writes
     assert written.words == {"format": "delta", "mode": "append"}
     assert written.options_given == {
