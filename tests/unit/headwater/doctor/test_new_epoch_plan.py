@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from tests.unit.headwater.metrics.conftest import Pipeline, delta_offset, write_rows
 
+from headwater.definitions.source import SourceKind
+from headwater.doctor import new_epoch_plan as module
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.new_epoch_plan import plan_new_epoch
 from headwater.doctor.repair_plan import RepairNotPossible, RepairOptions, RepairPlan
@@ -83,3 +86,21 @@ def test_exactly_one_beginning(grown: Pipeline, options: dict[str, Any]):
     """None, or two, are refused."""
     with pytest.raises(UsageError, match="exactly one"):
         plan(grown, **options)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "stateful", "oldest"),
+    [
+        ((SourceKind.KAFKA, SourceKind.FILES), False, ('{"t":{"0":5}}', None)),
+        ((SourceKind.FILES,), False, None),
+        ((SourceKind.KAFKA,), True, None),
+    ],
+)
+def test_the_oldest_messages(
+    monkeypatch: pytest.MonkeyPatch, kinds: tuple[SourceKind, ...], stateful: bool, oldest: Any
+):
+    """A start is seeded with them, since a stream left alone would begin at the end; but for state, whose batches count from 0."""
+    monkeypatch.setattr(module, "_offsets_at", lambda _, __, millis: {"t": {"0": 5 + millis}})
+    sources = tuple(SimpleNamespace(kind=kind) for kind in kinds)
+    case: Any = SimpleNamespace(stateful=stateful, start=SimpleNamespace(sources=sources))
+    assert module._oldest(case) == oldest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from tests.unit.headwater.metrics.conftest import Pipeline, delta_offset, write_checkpoint
 
 from headwater.commands.command_line import main
+from headwater.doctor import reprocessed_rows as module
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
 
@@ -97,3 +99,11 @@ def test_a_copy_of_another_epoch(three: Pipeline, capsys: pytest.CaptureFixture[
     lost, doubled = plan(three, capsys, "--action=restore")
     assert lost.startswith("can't be known")
     assert doubled.startswith("can't be known")
+
+
+def test_what_was_sent_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target without a table of ours got the batches of each epoch, those of the live one too."""
+    sent = {0: {0: 1, 1: 2}, 1: {0: 4}, 2: {3: 8}, 3: {0: 16}}
+    monkeypatch.setattr(module, "_rows_of_epoch", lambda _, epoch: sent[epoch])
+    case: Any = SimpleNamespace(table=None, epoch=2)
+    assert module.rows_in_all(case).startswith("at least 15 rows")
