@@ -11,11 +11,19 @@ from tests.unit.headwater_spark.plain_rows import Frame
 
 
 class PlainTable:
-    """Rows that change with each merge. ``rows``: with all columns of ``schema``."""
+    """Rows that change with each merge. ``rows``: with all columns of ``schema``; ``settings``: of the session at each merge."""
 
     def __init__(self, schema: StructType, rows: Sequence[Row] = (), session: Any = None) -> None:
         self.types = {field.name: field.dataType for field in schema.fields}
         self.rows, self.session = [dict(row) for row in rows], session
+        self.settings: list[dict[str, str]] = []
+
+    @property
+    def transactions(self) -> list[tuple[str, int]]:
+        """The id and the number of the batch that each merge was committed under; a merge without them fails here."""
+        names = ("txnAppId", "txnVersion")
+        pairs = ([now[f"spark.databricks.delta.write.{name}"] for name in names] for now in self.settings)
+        return [(application, int(number)) for application, number in pairs]
 
     def toDF(self) -> Frame:  # noqa: N802 - Spark's name
         return Frame(map(dict, self.rows), list(self.types), types=dict(self.types), session=self.session)
@@ -58,6 +66,7 @@ class PlainMerge:
 
     def execute(self) -> None:
         """Change the table; fails where several rows of the source would change one row, as Delta does."""
+        self._table.settings.append(dict(self._table.session.conf.now))
         rows, met = list[Row](), list[Row]()
         for row in self._table.rows:
             pairs = [

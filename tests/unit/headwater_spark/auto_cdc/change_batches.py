@@ -128,6 +128,7 @@ class Merged:
         self._batches += 1
         with change_batch(frame, self.columns, "main.py:1", fast_path=False) as reduced:
             self._merge(reduced, target, self.side, BatchTransaction("p.f@0", self._batches, "{}"))
+        assert self.table.transactions[-1:] in ([], [("p.f@0", self._batches)]), "a merge is of another batch"
 
     def rows(self) -> list[Row]:
         """The target's rows in the order of their columns' values."""

@@ -38,6 +38,7 @@ def replaced(batches: list[list[tuple[int | None, ...]]]) -> list[tuple[int | No
             rows: list[Row] = [dict(zip(SCHEMA.names, row, strict=True)) for row in batch]
             frame: Any = Frame(rows, SCHEMA.names, session=session)
             target.write(frame, BatchTransaction("p.f@0", number, "{}"))
+    assert table.transactions == [("p.f@0", number) for number in range(len(batches))]
     return [tuple(row.values()) for row in table.rows]
 
 
