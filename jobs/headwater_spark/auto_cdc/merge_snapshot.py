@@ -113,7 +113,8 @@ def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> Dat
     both = new.join(old, keys, "full_outer")
     differs = ~_same(columns.names, columns)
     moved = ~_same(columns.tracked, columns) if columns.history else differs
-    changed = F.col(_COUNT).isNull() | F.col(_IS_OLD).isNull() | (F.col(_COUNT) > 1) | _no_key(columns)
+    # A row without a key is among those that are new: it meets no row of the table.
+    changed = F.col(_COUNT).isNull() | F.col(_IS_OLD).isNull() | (F.col(_COUNT) > 1)
     return both.where(changed | differs).withColumn(_MOVED, moved)
 
 

@@ -43,11 +43,12 @@ def test_metadata_without_an_id(tmp_path, text: str):
 
 
 def test_last_batch_needs_both_logs(tmp_path):
-    """A batch counts only where it is planned and committed; temporary files beside do not confuse."""
+    """A batch counts only where it is planned and committed, not where its plan is lost; temporary files beside do not confuse."""
     for batch in (9, 10, 11):
         plan(tmp_path, batch, KAFKA)
     commit(tmp_path, 9)
     commit(tmp_path, 10, 1234)
+    commit(tmp_path, 12)
     (tmp_path / "offsets" / ".11.5d.tmp").write_text("")
     (tmp_path / "commits" / ".10.crc").write_bytes(b"\x00")
     assert offsets.last_committed_batch(tmp_path) == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -12,11 +13,13 @@ from tests.unit.headwater_spark.written_table import commit as written
 
 from headwater.delta_log.commits import commit_file
 from headwater.delta_log.table_history import (
+    TRANSACTION_RETENTION,
     deletes_kept_since,
     epochs_written,
     has_transaction,
     head_version,
     kept_out_since,
+    last_batch,
     missing_versions,
     readable_table_id,
     table_exists,
@@ -133,3 +136,15 @@ def test_what_commits_say_of_deletes(tmp_path: Path):
     assert deletes_kept_since(tmp_path, "p", "f", 0, 0)
     assert not deletes_kept_since(tmp_path, "p", "f", 0, 1)
     assert not deletes_kept_since(tmp_path, "p", "f", 1, -1)
+
+
+@pytest.mark.parametrize(("retention", "last"), [({TRANSACTION_RETENTION: "interval 1 day"}, 4), ({}, None)])
+def test_a_table_that_forgets_its_transactions(tmp_path: Path, retention: dict[str, str], last: int | None):
+    """Its commits still name the batch, the newest of them first; another table has all that it ever had."""
+    for batch in (3, 4):
+        written(tmp_path, transactions={"p.f@0": batch})
+    written(tmp_path, transactions={"p.g@0": 9})
+    opened = SimpleNamespace(
+        transaction_version=lambda _: None, metadata=lambda: SimpleNamespace(configuration=retention)
+    )
+    assert last_batch(opened, tmp_path, "p.f@0") == last

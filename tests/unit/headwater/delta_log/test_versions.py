@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.delta_log.versions import AddedFile, read_commit
+from headwater.delta_log.versions import AddedFile, last_change, read_commit
 
 
 def write(table: Path, stats: str | None, *, files: int = 1) -> Path:
@@ -60,3 +60,18 @@ def test_another_file_is_another_commit(tmp_path, files):
     assert commit.added == (AddedFile(3, 9),) * files
     file.unlink()
     assert read_commit(tmp_path, 0) is None
+
+
+def test_a_table_that_got_its_rows_with_its_first_version(tmp_path):
+    """That one is the last change, however much was said of the table since; a log without its beginning has none."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    for version, action in enumerate(
+        ({"add": {"path": "a", "size": 1}}, {"commitInfo": {}}, {"commitInfo": {}})
+    ):
+        (log / f"{version:020d}.json").write_text(json.dumps(action))
+    change = last_change(tmp_path, 2)
+    assert change is not None
+    assert change.version == 0
+    (log / f"{0:020d}.json").unlink()
+    assert last_change(tmp_path, 2) is None

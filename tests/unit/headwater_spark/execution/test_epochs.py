@@ -11,7 +11,7 @@ import pytest
 from delta.exceptions import ConcurrentTransactionException
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.headwater_spark.update_parts import Events, context_of, dataset, flow, state_of
+from tests.unit.headwater_spark.update_parts import Events, context_of, dataset, flow, run_of, state_of
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.flow_identity import FlowIdentity, as_text, names_file
@@ -58,6 +58,21 @@ def test_the_epochs_of_a_renamed_flow(tmp_path: Path):
     commit(context.table_path(ORDERS), metadata=metadata(2, "before", "old"))
     assert context.identity("orders", "orders").application(3) == "old.before@3"
     assert context.unused_epoch("orders", "orders") == 3
+
+
+def test_what_a_renamed_flow_commits(tmp_path: Path):
+    """Its batches, and the rows that it quarantines, are under the former names: a repeated batch is known by both."""
+    context = context_of(tmp_path, QUARANTINED)
+    file = names_file(context.pipeline.project.state_folder)
+    file.parent.mkdir(parents=True)
+    file.write_text(as_text({"orders/orders": FlowIdentity("old", "before")}))
+    run = run_of(context, QUARANTINED, flow())
+    transaction = run.transaction(3, 7, batch=7)
+    assert (transaction.application, transaction.batch_id) == ("old.before@3", 7)
+    assert json.loads(transaction.user_metadata) == {**metadata(3, "before", "old"), "batch": 7}
+    quarantine = run.quarantine(3)
+    assert quarantine is not None
+    assert (quarantine.flow, quarantine.epoch, quarantine.path.name) == ("before", 3, "orders_quarantine")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, r
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.checkpoints.layout import FlowState
-from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotVersions
+from headwater.checkpoints.snapshot_versions import VERSION_KEY, SnapshotPosition, SnapshotVersions
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.errors import CheckpointMismatch, LeaseLost
 from headwater.event_log.details import FlowStatus
@@ -154,6 +154,15 @@ def test_a_position_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CheckpointMismatch):
         other.run()
     assert other.merged == []
+
+
+def test_a_table_whose_older_commits_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The file says where the flow stands: nobody asks the log for what it has forgotten."""
+    flow_ = Snapshots(tmp_path, monkeypatch, 10, 20)
+    SnapshotVersions(flow_.file, APPLICATION).done(SnapshotPosition(intended=(0, 10)))
+    commit(flow_.table, transactions={APPLICATION: 0})
+    flow_.run()
+    assert flow_.merged == [(1, 20)]
 
 
 @pytest.mark.parametrize("dies", ["", "after the commit"])

@@ -16,6 +16,7 @@ from headwater.checkpoints.layout import REMEMBERED, FlowState
 from headwater.errors import LeaseLost
 from headwater.event_log.details import FlowStatus
 from headwater_spark.execution import streaming_write
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.streaming_write import run_stream
 
 
@@ -174,3 +175,17 @@ def test_when_a_query_is_stopped(
     assert steps == ["look"] * (looks + 1 if stopped_after is None else stopped_after) + ["stop"] * (
         stopped_after is not None
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "after"), [(None, "t1", "t1"), ("t1", "t2", "t1"), (None, None, None)]
+)
+def test_a_destination_is_saved_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, now: str | None, after: str | None
+):
+    """A table that was made anew while the query ran is another one than its flow wrote to: the next start has to see that."""
+    context = context_of(tmp_path, dataset())
+    checkpoint = state_of(context, sink_id=before)
+    monkeypatch.setattr(FlowRun, "destination_id", lambda _: now)
+    assert streaming_write._save_destination(run_of(context)) is (after is not None)
+    assert checkpoint.read_state().sink_id == after
