@@ -137,7 +137,7 @@ def test_a_batch_that_a_killed_driver_left_in_the_quarantine(monkeypatch):
 def test_files_that_can_not_be_read(monkeypatch):
     """Each is kept with its own batch, and counted beside the rows."""
     judging = Judging(monkeypatch, quarantined=0)
-    judging.judged.unreadable = (FILE, replace(FILE, batch_id=8))
+    judging.judged.unreadable = (FILE, *(replace(FILE, batch_id=other) for other in (6, 8)))
     assert judging.write(7) == ["hold", "table"]
     assert judging.steps[0][1][2] == [FILE]
     assert judging.judged.qualities[7].files == 1
