@@ -25,6 +25,11 @@ class PlainTable:
         pairs = ([now[f"spark.databricks.delta.write.{name}"] for name in names] for now in self.settings)
         return [(application, int(number)) for application, number in pairs]
 
+    @property
+    def copied(self) -> list[bool]:
+        """Whether Delta was to copy the source of each merge, since it may give other rows when it is read again."""
+        return [now.get("spark.databricks.delta.merge.materializeSource") != "none" for now in self.settings]
+
     def toDF(self) -> Frame:  # noqa: N802 - Spark's name
         return Frame(map(dict, self.rows), list(self.types), types=dict(self.types), session=self.session)
 

@@ -112,3 +112,10 @@ def test_fields_that_are_decided_one_by_one():
     ):
         target.apply(batch)
         assert [row["name"] for row in target.table.rows] == [value]
+
+
+def test_a_source_that_is_not_on_the_driver():
+    """Delta copies it: what it is made of changes with the merge."""
+    target = Merged(columns_of(ignored=("name",)), merge_by_column)
+    target.apply([event(1, 1, "U", "a", None)])
+    assert target.table.copied == [True]

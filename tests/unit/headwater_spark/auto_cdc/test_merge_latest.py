@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -192,3 +193,22 @@ def test_a_compacted_row_keeps_its_age():
     )
     module.compact(side, BESIDE)
     assert [rows.rows for rows in compacted] == [[remembered[1]]]
+
+
+@pytest.mark.parametrize(
+    ("local", "op", "copied"), [(False, "U", True), (True, "U", False), (True, "T", True)]
+)
+def test_a_source_that_is_read_twice(monkeypatch: pytest.MonkeyPatch, local: bool, op: str, copied: bool):
+    """Delta copies it, but for events on the driver alone: the rows that a truncate deletes are looked up in what it changes."""
+    known_live = module._live
+
+    @contextmanager
+    def live(*parts: Any) -> Iterator[Rows]:
+        with known_live(*parts) as events_there:
+            yield Rows(events_there.frame, pa.table({"key": [1]}) if local else None)
+
+    monkeypatch.setattr(module, "_live", live)
+    monkeypatch.setattr(module, "_can_only_update", lambda *_: False)
+    target = Merged(FLOWS["kept, truncates"], merge_latest)
+    target.apply([event(1, 1, "U", "a", None), event(1, 2, op, None, None)])
+    assert target.table.copied == [copied]

@@ -44,7 +44,7 @@ def apply(rows: list[Row], version: int, columns: ChangeColumns, table: Any) -> 
     frame: Any = Frame(rows, list(types), types=types, session=table.session)
     with snapshot_changes(frame, columns, table, "main.py:1") as changes:
         merge_snapshot(changes, lit(version), table, BatchTransaction("p.f@0", version, "{}"))  # type: ignore[arg-type]
-        assert table.transactions[-1] == ("p.f@0", version)
+        assert (table.transactions[-1], table.copied[-1]) == (("p.f@0", version), True)
         return changes.count
 
 
