@@ -266,6 +266,9 @@ def test_some_flows_of_a_table():
     assert emptied.refreshes[0].flows == ("web", "app"), (
         "a table that is emptied is filled by all of its flows"
     )
+    # One that may not be emptied is not filled by fewer for that.
+    everything = plan(Selection(flows=("web",), full_refresh_all=True))
+    assert (everything.refreshes[0].flows, everything.excluded_flows) == (("web", "app"), ())
     with pytest.raises(UnknownDataset, match="no flow 'webb'"):
         plan(Selection(flows=("webb",)))
     with pytest.raises(UnknownDataset, match="no flow 'view'"):
