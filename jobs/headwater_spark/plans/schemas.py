@@ -179,6 +179,8 @@ def _storable(kind: DataType) -> bool:
         return _storable(kind.keyType) and _storable(kind.valueType)
     if isinstance(kind, StructType):
         return all(_storable(field.dataType) for field in kind.fields)
+    if isinstance(kind, StringType):
+        return kind.isUTF8BinaryCollation()
     return not isinstance(kind, _NOT_IN_DELTA)
 
 

@@ -54,10 +54,17 @@ def test_flows_that_disagree():
 
 
 @pytest.mark.parametrize(
-    "kind", [DayTimeIntervalType(), YearMonthIntervalType(), CalendarIntervalType(), TimeType()]
+    "kind",
+    [
+        DayTimeIntervalType(),
+        YearMonthIntervalType(),
+        CalendarIntervalType(),
+        TimeType(),
+        StringType("UTF8_LCASE"),
+    ],
 )
 def test_types_that_delta_has_not(kind: DataType):
-    """An interval or a time of day fails at validate, with a cast, and not first when rows are written; a view may have it."""
+    """An interval, a time of day or a text with a collation fails at validate, with a cast, and not first when rows are written; a view may have it."""
     for column in (kind, ArrayType(kind), StructType([StructField("x", kind)]), MapType(TEXT, kind)):
         with pytest.raises(UnsupportedArgument, match="'took'") as caught:
             merged_schema(ORDERS, [flow("a", id=INT, took=column)], None)
