@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import pickle
 import sysconfig
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.machinery import PathFinder
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis))
@@ -86,18 +88,33 @@ def _function_parts(function: FunctionType, below: Callable[[object], Iterator[s
         return
     yield from below(function.__code__)
     yield from below((function.__defaults__, dict(function.__kwdefaults__ or {})))
+    if function.__dict__:
+        yield from below(function.__dict__)
     for cell in function.__closure__ or ():
-        yield from below(cell.cell_contents)
+        yield from _cell_parts(cell, below)
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
             yield name
             yield from below(function.__globals__[name])
 
 
+def _cell_parts(cell: CellType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
+    try:
+        content = cell.cell_contents
+    except ValueError:  # a variable that was not set before the function was made
+        yield "empty"
+    else:
+        yield from below(content)
+
+
 def _code_parts(code: CodeType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
     # The table says which lines a `try` covers, which the code alone does not.
     yield f"code {code.co_argcount} {code.co_flags} {code.co_code.hex()} {code.co_exceptiontable.hex()}"
     yield from below((code.co_names, code.co_varnames, code.co_freevars))
+    # What is imported when the function runs is not among the values of its module.
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME" and not _is_installed(one.argval):
+            raise NotDigestible(f"it imports the module {one.argval}")
     # The first constant of a function may be its docstring, which does nothing.
     for constant in code.co_consts:
         yield from below(constant)
@@ -127,4 +144,6 @@ def _is_installed(name: Any) -> bool:
     module = sys.modules.get(top)
     file = getattr(module, "__file__", None)
     installed = [Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")]
+    if module is None:
+        return PathFinder.find_spec(top, [str(path) for path in installed]) is not None
     return file is not None and any(Path(file).resolve().is_relative_to(path) for path in installed)

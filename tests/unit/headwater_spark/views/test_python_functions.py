@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import pytest
@@ -109,3 +110,41 @@ def test_libraries_are_named():
     assert function_digest(made(factor="__import__('json').loads")) != function_digest(
         made(factor="__import__('json').dumps")
     )
+
+
+def run_in_a_module(text: str) -> object:
+    """The function ``f`` of a user's module with this text."""
+    scope: dict[str, object] = {"__name__": "transformations.main"}
+    exec(compile(text, "main.py", "exec"), scope)
+    return scope["f"]
+
+
+@pytest.mark.parametrize("imported", ["import rates", "from rates import VAT", "from . import rates"])
+def test_a_module_that_it_imports_when_it_runs(imported: str):
+    """An import inside of a function brings what no digest of the function has; one of a library does not."""
+    inside = f"def f(x):\n    def g():\n        {imported}\n    return g"
+    with pytest.raises(NotDigestible, match="imports"):
+        function_digest(run_in_a_module(inside))
+    for library in ("import json", "from collections import abc"):
+        text = f"def f(x):\n    {library}"
+        assert function_digest(run_in_a_module(text)) == function_digest(run_in_a_module(text))
+
+
+def test_an_installed_library_that_nobody_has_imported(monkeypatch: pytest.MonkeyPatch):
+    """It is known by where it lies: an import of it inside of a function is no reason to recompute after each edit."""
+    monkeypatch.delitem(sys.modules, "pyarrow", raising=False)
+    text = "def f(x):\n    import pyarrow.compute\n    return x"
+    assert function_digest(run_in_a_module(text)) == function_digest(run_in_a_module(text))
+
+
+def test_attributes_of_functions_count():
+    """A value that is kept on a function is part of what it does."""
+    text = "def g(x):\n    return x * g.factor\ng.factor = {factor}\ndef f(x):\n    return g(x)"
+    two, three = (function_digest(run_in_a_module(text.format(factor=number))) for number in (2, 3))
+    assert two != three
+
+
+def test_a_variable_that_is_not_set_yet():
+    """A function that is made before a variable around it has a value can be digested."""
+    text = "def around():\n    def inner(x):\n        return later\n    made.append(inner)\n    later = 1\n    del later\nmade = []\naround()\nf = made[0]"
+    assert function_digest(run_in_a_module(text)) == function_digest(run_in_a_module(text))
