@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlparse
 
 from headwater.delta_log.commits import Action, commit_file, data_files, read_actions
@@ -23,6 +23,8 @@ from headwater.storage.place import Place, of_spark
 # More than this, and reading the log costs as much as the view.
 MAX_FILE_ACTIONS = 50_000
 _CDF = "delta.enableChangeDataFeed"
+# Files that came, files that went.
+_Files: TypeAlias = tuple[tuple[Action, ...], tuple[Action, ...]]
 
 
 class ChangeKind(StrEnum):
@@ -104,7 +106,7 @@ def changes_between(  # noqa: PLR0911 - one return a reason
         return SourceChange(ChangeKind.UNCHANGED, first, last)
     if not went:
         return SourceChange(ChangeKind.APPENDED, first, last, tuple(came))
-    added, removed = _net_files(commits)
+    added, removed = _changed_files(table, commits)
     if not removed:  # what went had come in between
         kind = ChangeKind.APPENDED if added else ChangeKind.UNCHANGED
         return SourceChange(kind, first, last, added)
@@ -125,7 +127,32 @@ def missing_file(table: Place, files: Iterable[Action]) -> Place | None:
     return None
 
 
-def _net_files(commits: list[list[Action]]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+def _changed_files(table: Place, commits: list[list[Action]]) -> _Files:
+    """Files whose rows came, and files whose rows went: the fewest bytes that say it, of files that are still there.
+
+    Of a table whose files were moved, that is seldom all that the last version has and the first has not: rows that changed
+    after an optimize came and went in few of the files that it made.
+    """
+    every = _net_files(commits)
+    changing = [actions for actions in commits if not _only_moves(actions)]
+    if len(changing) == len(commits) or not every[1]:
+        return every
+    options = sorted((every, _net_files(changing)), key=_size)
+    there = (files for files in options if missing_file(table, itertools.chain(*files)) is None)
+    return next(there, options[0])
+
+
+def _only_moves(actions: list[Action]) -> bool:
+    """Whether a commit leaves all rows as they were: maintenance keeps the files of the others for readers."""
+    files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+    return bool(files) and not any(file.get("dataChange", True) for file in files)
+
+
+def _size(files: _Files) -> int:
+    return sum(int(file.get("size") or 0) for file in itertools.chain(*files))
+
+
+def _net_files(commits: list[list[Action]]) -> _Files:
     """Files that the last version has and the first has not, and the reverse.
 
     A file is known by its path and its deletion vector: rows that are marked as deleted make another file of it.

@@ -56,6 +56,8 @@ def metadata(
     }  # fmt: skip
 
 
+# Two files become one, with the rows of both.
+MOVED = [remove("a", moved=True), remove("b", moved=True), add("ab", moved=True)]
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 FEED = {"delta.enableChangeDataFeed": "true"}
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -104,6 +106,10 @@ def change(folder: Path, *commits: list[dict[str, Any]], **more: Any) -> SourceC
         ([[remove("old"), add("new")], [remove("new"), add("old")]], ChangeKind.UNCHANGED, [], []),
         ([[remove("old"), add("new")], [add("newer", moved=True), remove("new", moved=True)]], ChangeKind.CHANGED, ["newer"], ["old"]),
         ([[remove("old"), add("new")], [add("new", moved=True)]], ChangeKind.CHANGED, ["new"], ["old"]),
+        ([MOVED, [remove("ab"), add("new")]], ChangeKind.CHANGED, ["new"], ["ab"]),
+        ([MOVED, [add("c")], [remove("c"), add("new")]], ChangeKind.APPENDED, ["new"], []),
+        ([MOVED, [remove("ab"), add("new")], [remove("new"), add("a"), add("b")]], ChangeKind.UNCHANGED, [], []),
+        ([[remove("old"), add("a")], MOVED, [remove("ab"), add("new")]], ChangeKind.CHANGED, ["new"], ["old", "b"]),
     ],
 )  # fmt: skip
 def test_kinds_of_changes(tmp_path: Path, commits, kind: ChangeKind, added: list[str], removed: list[str]):
@@ -270,3 +276,27 @@ def test_how_much_of_a_table_changed(tmp_path: Path) -> None:
     gone = changes_between(table(tmp_path / "g", [add("a"), add("b")], [remove("a")]), 1, 2, {"id"}, "t")
     assert isinstance(gone, SourceChange)
     assert (gone.changed_bytes, gone.bytes) == (10, 10)
+
+
+def test_rows_that_changed_after_vacuum_took_moved_files(tmp_path: Path) -> None:
+    """What an optimize put together is read instead of the files that it was made from, where only that is there."""
+    folder = tmp_path / "t"
+    moved = [
+        remove("a", moved=True),
+        remove("b", moved=True),
+        {"add": {**add("ab", moved=True)["add"], "size": 50}},
+    ]
+    later = [{"remove": {**remove("ab")["remove"], "size": 50}}, add("new")]
+    table(folder, moved, later)
+    outcomes = []
+    for there in (("a", "b", "new"), ("ab", "new")):
+        for name in ("a", "b", "ab", "new"):
+            (folder / name).unlink(missing_ok=True)
+        for name in there:
+            (folder / name).write_bytes(b"")
+        outcomes.append(changes_between(folder, 0, 2, {"id"}, "t"))
+    first, second = outcomes
+    assert isinstance(first, SourceChange)
+    assert isinstance(second, SourceChange)
+    assert [file["path"] for file in first.removed] == ["a", "b"]
+    assert [file["path"] for file in second.removed] == ["ab"]
