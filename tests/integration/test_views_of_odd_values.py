@@ -23,6 +23,8 @@ VIEWS: dict[str, tuple[str, list[str], str, str]] = {
     "groups_by_text": ("select k, count(*) n from odd group by k", ["k"], "PARTITION_OVERWRITE", "PARTITION_OVERWRITE"),
     "total": ("select count(*) n, sum(id) i, min(day) f, max(k) k, count(k) ks from odd", [], "GROUP_AGGREGATE", "COMPLETE_RECOMPUTE PLAN_NOT_INCREMENTALIZABLE"),
     "total_of_few": ("select sum(id) i, count(*) n, max(ts) t from odd where id between 7 and 8", [], "GROUP_AGGREGATE", "COMPLETE_RECOMPUTE PLAN_NOT_INCREMENTALIZABLE"),
+    # A query with bytes is the same one in each update, though Java prints them as where they lie.
+    "bytes": ("select id, v.b, X'02' x from odd join values ('a', X'01'), ('b', X'0203') v(k2, b) on odd.k = v.k2 where cast(c as binary) <> X'00'", [], "APPEND_ONLY", "ROW_BASED"),
     "far_days": ("select day, count(*) n from odd group by day", [], "GROUP_AGGREGATE", "GENERIC_AGGREGATE"),
 }  # fmt: skip
 SOURCE = """

@@ -16,7 +16,7 @@ from headwater.delta_log.versions import TableHead
 from headwater.incremental.refresh_record import SourceState
 from headwater.storage.place import Place
 from headwater_spark.plans.plan_walk import class_name, descends_from, items, pair_of
-from headwater_spark.views.fingerprint import plan_fingerprint
+from headwater_spark.views.fingerprint import has_bytes, plan_fingerprint
 from headwater_spark.views.plan_surgery import DeltaLeaf, ViewPlan, delta_leaf
 from headwater_spark.views.python_functions import NotDigestible, pickled_digest
 from headwater_spark.views.used_columns import used_columns
@@ -181,7 +181,8 @@ def _leaf_texts(
                 f"files {class_name(files.fileFormat())} {paths} {options} {relation.schema().json()}"
             )
         elif kind == "LocalRelation":
-            texts.append("rows " + str(relation.data().mkString(" ")))
+            rows = str(relation.data().mkString(" "))
+            texts.append("rows " + (str(relation.toSQL("rows")) if has_bytes(rows) else rows))
         elif kind in _CONSTANT:
             texts.append(str(relation.toString()).partition("#")[0] if kind != "Range" else _range(relation))
         else:

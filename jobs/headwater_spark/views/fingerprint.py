@@ -18,6 +18,8 @@ _UNSAID = ("View", "SubqueryAlias")
 _IDS = re.compile(r"#(\d+)L?")
 # Lambdas have variables that Spark numbers through.
 _LAMBDA = re.compile(r"\b([xyz])_\d+")
+# Java prints bytes as where they lie, which is another place each time. What they are, the plan's own text says.
+_BYTES = re.compile(r"\[B@[0-9a-f]+")
 _INDENT = re.compile(r"^[\s:+\-|]*")
 _DROPPED = ("resultId", "qualifier", "jvmId", "createTime", "desc")
 
@@ -34,9 +36,14 @@ def plan_fingerprint(root: Node, text: str, leaves: Sequence[str], more: Iterabl
     numbers = _Numbers()
     digest = hashlib.sha256()
     described = _node(root, numbers)
-    for part in (json.dumps(described), *_lines(text, numbers), *leaves, *more):
+    for part in (_BYTES.sub("", json.dumps(described)), *_lines(text, numbers), *leaves, *more):
         digest.update(part.encode("utf-8", "backslashreplace") + b"\0")
     return digest.hexdigest()
+
+
+def has_bytes(text: str) -> bool:
+    """Whether a text has bytes in it as Java prints them, so that it does not say what they are."""
+    return _BYTES.search(text) is not None
 
 
 class _Numbers:

@@ -93,3 +93,15 @@ def test_which_of_two_columns_counts():
     joined = p.join(p.leaf(1), p.leaf(2), "Inner", p.equal(1, 2))
     one, other = (p.numbered(p.project(joined, p.column(number))) for number in (1, 2))
     assert of(one, text="", ids=()) != of(other, text="", ids=())
+
+
+def test_bytes_are_known_by_the_plans_own_text():
+    """Bytes in a query don't make it another one each time it is analysed, and other bytes do."""
+
+    def with_bytes(place: str, content: str) -> str:
+        value = Expr("Literal", {"value": f"[B@{place}", "dataType": "binary"})
+        root = Node("Filter", 0, {"condition": (Expr("EqualTo", {}, (value, value)),)}, (p.leaf(1),))
+        return of(p.numbered(root), text=f"Filter ({content} = {content})\n")
+
+    assert with_bytes("1f2e", "0x01") == with_bytes("77aa", "0x01")
+    assert with_bytes("1f2e", "0x01") != with_bytes("1f2e", "0x02")
