@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlparse
 
@@ -138,6 +139,8 @@ def _changed_files(table: Place, commits: list[list[Action]]) -> _Files:
     if len(changing) == len(commits) or not every[1]:
         return every
     options = sorted((every, _net_files(changing)), key=_size)
+    if not isinstance(table, Path):  # each view would ask a store for each file
+        return options[0]
     there = (files for files in options if missing_file(table, itertools.chain(*files)) is None)
     return next(there, options[0])
 
