@@ -13,8 +13,8 @@ from typing import Any, TypeGuard
 
 from headwater_spark.views.plan_description import Expr, Node
 
-# How a query reads its tables, under names that are made up each time.
-_UNSAID = ("View", "SubqueryAlias")
+# How a query reads its tables, and what counts the rows of a view with rules: under names that are made up each time.
+_UNSAID = ("View", "SubqueryAlias", "CollectMetrics")
 _IDS = re.compile(r"#(\d+)L?")
 # Lambdas have variables that Spark numbers through.
 _LAMBDA = re.compile(r"\b([xyz])_\d+")
@@ -109,7 +109,7 @@ def _expression(one: Expr, numbers: _Numbers) -> Any:
 def _lines(text: str, numbers: _Numbers) -> Iterable[str]:
     for line in text.split("\n"):
         plain = _INDENT.sub("", line)
-        if plain.startswith(("View (", "SubqueryAlias ", "Relation ")):
+        if plain.startswith(("View (", "SubqueryAlias ", "CollectMetrics ", "Relation ")):
             continue
         plain = _IDS.sub(lambda match: f"#{numbers.of(int(match[1]))}", plain)
         yield _LAMBDA.sub(r"\1", plain)

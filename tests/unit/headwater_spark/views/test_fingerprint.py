@@ -45,11 +45,13 @@ def _renamed(node: Node) -> Node:
 
 
 def test_what_each_analysis_makes_anew_does_not_count():
-    """Ids of columns, names of the views that stand for tables, columns that are not used."""
+    """Ids of columns, names of the views that stand for tables, columns that are not used, the counting of rows for rules."""
     before = of(query())
     assert before == of(query(51), ids=(51, 52))
     assert before == of(query(51, extra=(60, 61)), ids=(51, 52))
     assert before == of(query(wrapped="SubqueryAlias"))
+    counted = TEXT.replace("+- View (", "+- CollectMetrics rules_7, [count(1) AS n#{1}L], 9\n      +- View (")
+    assert before == of(query(wrapped="CollectMetrics"), text=counted)
 
 
 @pytest.mark.parametrize(
