@@ -71,7 +71,7 @@ class PlainMerge:
 
     def execute(self) -> None:
         """Change the table; fails where several rows of the source would change one row, as Delta does."""
-        self._table.settings.append(dict(self._table.session.conf.now))
+        self._table.settings.append(dict(self._source.session.conf.now))
         rows, met = list[Row](), list[Row]()
         for row in self._table.rows:
             pairs = [
