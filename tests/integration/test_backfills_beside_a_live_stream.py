@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any
@@ -114,6 +115,23 @@ def test_all_flows_of_a_table_are_replaced_together_and_the_stream_goes_on(lande
     assert ran(case, "--tables", "orders", *ITS_DAY)[1]["flows"][0]["state"] == "DONE_BEFORE"
     assert case.version("orders") == version
     assert [status for (status,) in case.rows("orders_quarantine", "_status", "1")] == ["discarded"]
+
+
+def test_rows_that_break_rules_are_held_once_by_each_flow(landed, monkeypatch):
+    """A backfill that was killed between the quarantine's commits and the table's, and runs again, holds the range's rows as if
+    it had not been killed: those of both flows, each once.
+    """
+    case = landed
+    case.land([order(11, 2, -1)])
+    assert case.update().state == "COMPLETED"
+    case.rewrite(SOURCE.replace("* 2", "* 3"))
+    with monkeypatch.context() as patched:
+        patched.setattr(table_backfill, "write_batch", killed)
+        assert ran(case, "--tables", "orders", *ITS_DAY)[0] == 1
+    code, done = ran(case, "--tables", "orders", *ITS_DAY)
+    assert (code, done["flows"][0]["quarantined_rows"]) == (0, 2), done
+    statuses = Counter(case.rows("orders_quarantine", "id, _status", "1"))
+    assert statuses == {(2, "held"): 1, (11, "held"): 1, (2, "discarded"): 2, (11, "discarded"): 2}
 
 
 def update_meanwhile(case: Any, monkeypatch: pytest.MonkeyPatch, *rows: Any) -> None:

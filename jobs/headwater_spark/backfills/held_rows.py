@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column
@@ -16,34 +18,45 @@ from headwater_spark.backfills.range_rows import RangeRows
 from headwater_spark.backfills.table_plan import TablePlan
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.execution.update_context import UpdateContext
+from headwater_spark.quarantine.quarantine_table import QuarantineTable
 
 # No live epoch has this number, so no batch of the stream mistakes the rows of a backfill for its own.
 BACKFILL_EPOCH = -1
 
 
 def hold_rows(plan: TablePlan, part: RangeRows, transaction: BatchTransaction) -> None:
-    """Quarantine rows of the range that break a rule, once, before the table's commit."""
+    """Quarantine rows of the range that break a rule, once, before the table's commit.
+
+    Args:
+        plan: of the table.
+        part: the rows of one of its flows, judged.
+        transaction: what the table's commit will have. Rows that are added, and replace none, are held under it, once for all attempts.
+    """
     quarantine = part.run.quarantine(BACKFILL_EPOCH)
     if quarantine is None:
         return
-    part.run.context.check_lease()
-    if plan.mode is BackfillMode.REPLACE_WHERE and table_exists(quarantine.path):
-        _discard_previous(part.run.context, plan, part)
+    context = part.run.context
+    context.check_lease()
+    if plan.mode is BackfillMode.REPLACE_WHERE:
+        if table_exists(quarantine.path):
+            _discard_previous(context, plan, quarantine)
+        # Each attempt discards what those before it have added, so it has to add its own; and so has each flow of the table.
+        own = f"{transaction.application}.{quarantine.flow}.{context.update_id}"
+        transaction = replace(transaction, application=own)
     if part.quality.quarantined:
         quarantine.hold(part.judged, transaction)
 
 
-def _discard_previous(context: UpdateContext, plan: TablePlan, part: RangeRows) -> None:
+def _discard_previous(context: UpdateContext, plan: TablePlan, quarantine: QuarantineTable) -> None:
     """Discard the rows of the range that were held before the backfill: they have been judged again."""
-    path = context.quarantine_path(plan.dataset)
-    table = DeltaTable.forPath(context.spark, str(path))
+    table = DeltaTable.forPath(context.spark, str(quarantine.path))
     assert plan.row_condition is not None
     try:
         table.toDF().where(plan.row_condition)
     except AnalysisException:
         return  # the quarantine has the time of no held row
     previous = (
-        f"{c.FLOW} = {literal(part.run.name)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.row_condition}"
+        f"{c.FLOW} = {literal(quarantine.flow)} AND {c.STATUS} = {literal(RowStatus.HELD)} AND {plan.row_condition}"
         f" AND {c.UPDATE_ID} <> {literal(context.update_id)}"
     )
     marks: dict[str, str | Column] = {
