@@ -8,11 +8,11 @@ SOURCE = """
 import pandas as pd
 from pyspark.sql.functions import pandas_udf, udf
 
-FACTOR = 2
+import factors, lib.rounding
 
 @udf("int")
 def twice(number):
-    return number * FACTOR
+    return lib.rounding.whole(number * factors.TWO)
 
 @pandas_udf("int")
 def plus_one(numbers: pd.Series) -> pd.Series:
@@ -47,10 +47,19 @@ def grouped():
 """
 
 
+# What a module has of the driver's stays there.
+MODULES = {
+    "factors.py": "TWO = 2\ndef rows():\n    return spark.table('computed')\n",
+    "lib/rounding.py": "def whole(number):\n    return int(number)\n",
+}
+
+
 @pytest.mark.timeout(120)
 def test_over_tables(pipeline):
-    """A plain function, one over series, mapInPandas and applyInPandas, in two updates."""
+    """A plain function that uses modules beside the sources, one over series, mapInPandas and applyInPandas, in two updates."""
     case = pipeline(SOURCE)
+    for name, text in MODULES.items():
+        case.write(name, text)
     case.land([{"id": number} for number in (1, 2, 3)])
     assert case.update().state == "COMPLETED"
     case.land([{"id": 4}])

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from headwater_spark.loader.compilation import compile_source
+from headwater_spark.loader.shipped_modules import FolderLoader, PipelineModule
 from headwater_spark.loader.source_text import SourceText
 
 # What the modules of sources are called; those that they import have their own names.
@@ -24,10 +25,13 @@ SOURCES = "headwater_sources."
 class _PipelineLoader(importlib.abc.Loader):
     def __init__(self, path: Path, names: Mapping[str, Any]) -> None:
         self._path = path
-        self._names = names
+        self.names = names
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return PipelineModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(self._names)
+        vars(module).update(self.names)
         # Workers can't import it: its functions travel with the query instead.
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         unit = SourceText(self._path, str(self._path), self._path.read_text(encoding="utf-8"))
@@ -135,7 +139,7 @@ class _FolderFinder(importlib.abc.MetaPathFinder):
         if not places:
             return None
         self._modules.loaded.append(fullname)
-        spec = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+        spec = importlib.machinery.ModuleSpec(fullname, FolderLoader(), is_package=True)
         spec.submodule_search_locations = places
         return spec
 
