@@ -14,14 +14,14 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-# Of the import system; ``RUNTIME_NAMES`` and the session are among the names that the loader puts there.
+# Of the import system.
 _OF_THE_DRIVER = ("__builtins__", "__loader__", "__spec__", "__cached__")
 # Inside of a look at what a module has: others that it uses are looked at by themselves.
 _looking = ContextVar("looking", default=False)
 
 
 class PipelineModule(ModuleType):
-    """A module that is pickled by what it has, as far as that can be pickled. ``injected``: what the loader put there."""
+    """A module that is pickled by what it has, as far as that can be pickled and is not what the loader put there."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = (ModuleType, (self.__name__,))
