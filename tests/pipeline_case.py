@@ -31,8 +31,13 @@ from headwater_spark.session import start_session
 PRELUDE = "from pyspark.sql import functions as F; from headwater import pipelines as dp; LANDING = spark.conf.get('landing')\n"
 # The same session for every pipeline of a process: tests are too small to gain from more.
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
-# Generating and compiling code for queries that see ten rows takes a third of the time of a small update.
-NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# For queries that see ten rows: to generate and compile code for them takes a third of the time of a small update, and a Spark job
+# for each exchange, as adaptive execution has it, a tenth.
+SMALL_QUERIES = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 # A secret that Spark has from the start; test_secrets_are_on_no_command_line looks for it.
 SECRET = {"spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net": "Hunter2Canary"}
 

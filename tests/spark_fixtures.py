@@ -35,12 +35,12 @@ def spark(spark_settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
-def few_jobs(spark: SparkSession) -> Iterator[None]:
-    """For modules whose promises are about rows: an exchange of ten rows is no Spark job of its own.
+def adaptive(spark: SparkSession) -> Iterator[None]:
+    """For modules about counts, jobs and plans: Spark's adaptive execution, which an update has, and each driver of its own.
 
-    The other modules, and all drivers of their own, run with Spark's adaptive execution, as an update does.
+    Where only rows matter, a session may do without: it makes a Spark job of each exchange of ten rows.
     """
-    with session_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+    with session_settings(spark, {"spark.sql.adaptive.enabled": "true"}):
         yield
 
 

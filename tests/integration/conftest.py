@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from tests.integration.scheduling import ByFile, in_order
-from tests.pipeline_case import NO_CODE, SECRET, SPARK
+from tests.pipeline_case import SECRET, SMALL_QUERIES, SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
-from tests.spark_fixtures import few_jobs, kept, pipeline, spark
+from tests.spark_fixtures import adaptive, kept, pipeline, spark
 from tests.store_driver import store_driver
 
-__all__ = ["done", "few_jobs", "kept", "pipeline", "prepared", "shared_broker", "spark", "store_driver"]
+__all__ = ["adaptive", "done", "kept", "pipeline", "prepared", "shared_broker", "spark", "store_driver"]
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.
@@ -27,8 +27,8 @@ ROOMY = {
     "spark.sql.ui.explainMode": "simple",
     # The log of a table of ten rows, in one task.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Drivers of the tests of DAGs and of kills run with an update's own settings.
-    **NO_CODE,
+    # See the fixture ``adaptive``. Drivers of the tests of DAGs and of kills run with an update's own settings.
+    **SMALL_QUERIES,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.continuous_driver import ContinuousDriver, run_until, until
-from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
+from tests.pipeline_case import SMALL_QUERIES, SPARK, PipelineCase, spec_of
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
@@ -24,7 +24,7 @@ SPEC = """
   spark.sql.pipelines.execution.watchdog.maxRetryTime: 1s
 """
 ONE_PARTITION = {"spark.sql.shuffle.partitions": "1"}
-QUICK = spec_of({**SPARK, **NO_CODE, **ONE_PARTITION})
+QUICK = spec_of({**SPARK, **SMALL_QUERIES, **ONE_PARTITION})
 SOURCE = """
 import os
 

@@ -33,8 +33,6 @@ from headwater_spark.views.plan_shape import shape_issues
 from headwater_spark.views.shared_changes import SharedChanges
 from headwater_spark.views.techniques import Increment, Techniques
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 FULL = "COMPLETE_RECOMPUTE"
 # Whether a query may ever be refreshed by what changed. None: only as long as what a subquery reads stays.
 QUERIES: dict[str, tuple[str, bool]] = {

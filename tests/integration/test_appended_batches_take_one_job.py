@@ -1,14 +1,17 @@
-"""A batch that a stream appends takes one Spark job: whether the table has it stands in the table's checksum file."""
+"""Whether a table has a batch stands in its checksum file: a batch that is appended takes one Spark job, and none looks it up."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
 from tests.spark_jobs import jobs_since, last_job
 
 from headwater_spark.java_classes import java_class
+
+pytestmark = pytest.mark.usefixtures("adaptive")
 
 TABLES = """
 @dp.table
@@ -76,3 +79,39 @@ def test_a_batch_takes_one_job(pipeline: Any, spark: SparkSession) -> None:
     case.land([{"id": 7}])
     assert len(_jobs_of_an_update(case, spark)) > 2
     assert _ids(case, "landed") == _ids(case, "parted") == list(range(8))
+
+
+MERGED = """
+@dp.table
+def landed():
+    return spark.readStream.schema("id LONG, team STRING").json(LANDING)
+
+@dp.table
+def running():
+    return dp.read_stream("landed").groupBy("team").count()
+
+@dp.materialized_view(refresh_policy="incremental")
+def by_team():
+    return dp.read("landed").groupBy("team").agg(F.count("*").alias("n"))
+
+dp.create_streaming_table("changes")
+dp.create_auto_cdc_flow(target="changes", source="landed", keys=["team"], sequence_by="id", stored_as_scd_type=2)
+"""
+
+
+def test_nothing_is_looked_up_for_a_merge(pipeline: Any, spark: SparkSession) -> None:
+    """Batches of a running aggregate, of AUTO CDC and of a view after the first ones compute no state of a table; each row counts once,
+    also where a batch comes again.
+    """
+    case: PipelineCase = pipeline(MERGED)
+    for first in (0, 2):
+        case.land([{"id": first, "team": "a"}, {"id": first + 1, "team": "b"}])
+        assert case.update().state == "COMPLETED"
+    case.land([{"id": 4, "team": "a"}])
+    jobs = _jobs_of_an_update(case, spark)
+    assert jobs
+    assert [job for job in jobs if "snapshot" in job.lower()] == []
+    (case.checkpoint("running").epoch_folder(0) / "commits" / "2").unlink()
+    assert case.update().state == "COMPLETED"
+    assert case.rows("running") == case.rows("by_team") == [("a", 3), ("b", 2)]
+    assert len(case.rows("changes", "team, id")) == 5

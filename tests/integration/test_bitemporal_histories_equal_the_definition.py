@@ -10,8 +10,6 @@ import pytest
 from headwater.testing.auto_cdc import expected_bitemporal
 from headwater_spark.auto_cdc import merge_bitemporal
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SOURCE = """
 @dp.temporary_view
 def events():

@@ -9,8 +9,6 @@ from headwater.checkpoints.layout import change_memory
 from headwater.definitions.change_conditions import InvalidChangeFlow, NullKey, NullSequence
 from headwater.storage.walking import remove_tree
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 EVENTS = [
     (124, "Raul", "Oaxaca", "INSERT", 1), (123, "Isabel", "Monterrey", "INSERT", 1),
     (125, "Mercedes", "Tijuana", "INSERT", 2), (126, "Lily", "Cancun", "INSERT", 2),

@@ -5,10 +5,6 @@ So do many columns, and values that a query never gives as NULL within arrays.
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SOURCE = """
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 

@@ -17,6 +17,8 @@ from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.rules.exact_counts import EXACT_COUNTS
 from headwater_spark.rules.expectations import apply_expectations, read_quality
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 # Runs with each row. The task that has the marked row waits for the output of the one that has the first row, and loses it: the
 # file is called by the number of its task.
 LOSING = """

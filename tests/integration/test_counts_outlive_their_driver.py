@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from tests.killed_before_recording import killed_before_recording
 
 from headwater_demo.kafka_broker import KafkaBroker
+
+pytestmark = pytest.mark.usefixtures("adaptive")
 
 SOURCE = """
 @dp.table

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.in_step import Share, Steps, in_step
 
 from headwater.errors import ExpectationViolated
 from headwater_spark.testing.local_session import forget_tables
+
+pytestmark = pytest.mark.usefixtures("adaptive")
 
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """

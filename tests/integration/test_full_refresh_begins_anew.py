@@ -12,8 +12,6 @@ from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.errors import RefusedForSafety, ResetNotAllowed
 from headwater_spark.execution import resets
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SOURCE = """
 @dp.table
 def silver():

@@ -22,6 +22,8 @@ from headwater_spark.rules.judgement import (
     own_columns,
 )
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 # Quick where a session is there: they run each time.
 
 WARN, DROP = ViolationAction.WARN, ViolationAction.DROP

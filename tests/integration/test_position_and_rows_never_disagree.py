@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, write_deltalake
-
-pytestmark = pytest.mark.usefixtures("few_jobs")
 
 SOURCE = """
 @dp.table(comment="made before its first row")

@@ -22,8 +22,6 @@ from headwater_spark.execution.targets import judged
 from headwater_spark.rules import one_pass
 from headwater_spark.testing.local_session import forget_tables
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SCHEMA = "id INT, amount INT, age INT"
 RULES = """
 @dp.expect("adult", "age >= 18")

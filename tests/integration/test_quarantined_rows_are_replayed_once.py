@@ -19,6 +19,8 @@ from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend, stage_append
 from headwater_spark.replays.replay_marks import ReplayMarks
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 SOURCE = """
 @dp.table
 @dp.expect_or_quarantine("whole", "id IS NOT NULL AND amount IS NOT NULL")

@@ -18,6 +18,8 @@ from headwater_spark.rules import one_pass
 from headwater_spark.rules.expectations import Quality, RuleCounts
 from headwater_spark.rules.judgement import is_kept, mark_rows, own_columns
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 # Quick where a session is there: they run each time.
 
 BAD = Expectation("good", "NOT bad", ViolationAction.QUARANTINE)

@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.continuous_driver import run_until, until
-from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
+from tests.pipeline_case import SMALL_QUERIES, SPARK, PipelineCase, spec_of
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
@@ -16,7 +16,7 @@ from headwater_demo.kafka_broker import KafkaBroker
 from headwater_spark.plans.session_settings import session_settings
 
 ONE_PARTITION = {"spark.sql.shuffle.partitions": "1"}
-SPEC = "trigger: continuous\n" + spec_of({**SPARK, **NO_CODE, **ONE_PARTITION})
+SPEC = "trigger: continuous\n" + spec_of({**SPARK, **SMALL_QUERIES, **ONE_PARTITION})
 TOPICS = """
 def topic(name):
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "BROKER").option("subscribe", name)

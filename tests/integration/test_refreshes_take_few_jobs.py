@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase
 from tests.spark_jobs import jobs_since, last_job
+
+pytestmark = pytest.mark.usefixtures("adaptive")
 
 VIEWS = {
     "chosen": "select id, day, upper(name) n from events where qty > 1",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.integration.test_damage_is_named_before_a_row_is_read import CHECKPOINTS, NEED_CHECKSUMS
 from tests.object_stores import StoreServer, store_server
-from tests.pipeline_case import NO_CODE, SPARK, spec_of
+from tests.pipeline_case import SMALL_QUERIES, SPARK, spec_of
 from tests.prepared_pipeline import FLOWS, conditions_in
 from tests.store_driver import StoreDriver
 
@@ -91,7 +91,7 @@ class Shop:
         self.folder, self.landing = root / "shop", root / "landing"
         (self.folder / "transformations").mkdir(parents=True)
         self.landing.mkdir()
-        spec = f"name: shop\nschema: shop\n{spec_of({**SPARK, **NO_CODE})}"
+        spec = f"name: shop\nschema: shop\n{spec_of({**SPARK, **SMALL_QUERIES})}"
         (self.folder / "pipeline.yml").write_text(spec)
         self.write(SOURCE)
         self.rows: list[dict[str, Any]] = []

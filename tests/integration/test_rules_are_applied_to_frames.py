@@ -21,6 +21,8 @@ from headwater_spark.rules.expectations import (
     read_quality,
 )
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 # Quick where a session is there: they run each time.
 
 WARN, DROP, FAIL = ViolationAction.WARN, ViolationAction.DROP, ViolationAction.FAIL

@@ -6,6 +6,8 @@ import pytest
 
 from headwater.errors import InvalidExpectation
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 SCHEMA = "id INT, amount INT, age INT"
 REFUSED = {
     "on a view": (

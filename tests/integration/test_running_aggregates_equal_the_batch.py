@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 SOURCE = """
 def landed():
     return spark.readStream.schema("id INT, team STRING").option("maxFilesPerTrigger", 1).json(LANDING)

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from headwater_spark.session import start_session
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 
 def test_settings_that_every_update_needs(spark: SparkSession):
     """Workers run the driver's Python, times are UTC, and the reader that hangs under Python functions is off."""

@@ -22,8 +22,6 @@ from headwater.errors import InvalidPipeline
 from headwater.testing.auto_cdc import expected_from_snapshots
 from headwater_spark.execution import snapshot_flow
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SOURCE = """
 import os
 SCHEMA = "id INT, name STRING, city STRING, tags ARRAY<STRING>"

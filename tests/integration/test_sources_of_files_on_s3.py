@@ -21,7 +21,7 @@ from deltalake import QueryBuilder
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 from tests.object_stores import StoreServer, store_server
-from tests.pipeline_case import NO_CODE, SPARK, PipelineCase, spec_of
+from tests.pipeline_case import SMALL_QUERIES, SPARK, PipelineCase, spec_of
 from tests.store_driver import StoreDriver
 
 import run_backfill
@@ -121,7 +121,7 @@ def drive(root: str, endpoint: str, log: str) -> list[str]:
     use_in_this_driver(object_store("s3", {"endpoint": endpoint, "region": "us-east-1"}, {}))
     server = StoreServer(endpoint, Path(log), None)  # type: ignore[arg-type]  # it is not this process's own
     spec = f"  lake: s3://raw\nobject_store:\n  endpoint: {endpoint}\n  region: us-east-1\n"
-    spec += spec_of({**SPARK, **NO_CODE})
+    spec += spec_of({**SPARK, **SMALL_QUERIES})
     folders = PipelineCase(Path(root) / "folders", SOURCE, {"transformations/by_sql.sql": SQL}, spec)
     for part in (first, second, filled_again, third):
         print(part.__name__, time.monotonic(), flush=True)

@@ -12,8 +12,6 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 # Both halves have the same tables, in the schemas `sql` and `py`; `outer` is read by both.
 SQL = """
 USE SCHEMA sql;

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import pytest
 from tests.seeds import SEED
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 BASE = """
 def landed(folder, columns):
     return spark.readStream.schema(columns).json(LANDING + "/" + folder)

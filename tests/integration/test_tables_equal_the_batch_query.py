@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 from tests.seeds import SEED, SOAK
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 SOURCE = """
 @dp.table(partition_cols=["team"])
 @dp.expect_or_drop("positive", "points > 0")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.killed_before_recording import killed_before_recording
 from tests.object_stores import store_server
-from tests.pipeline_case import NO_CODE, SPARK, spec_of
+from tests.pipeline_case import SMALL_QUERIES, SPARK, spec_of
 from tests.store_driver import StoreDriver
 from tests.stored_case import StoredCase
 
@@ -46,7 +46,7 @@ def copied():
 """
 MENDED = SOURCE.replace("* 2", "* 3")
 TOLERANT = MENDED.replace("amount > 0", "amount > -9")
-SPEC = spec_of({**SPARK, **NO_CODE})
+SPEC = spec_of({**SPARK, **SMALL_QUERIES})
 LIVE = ("raw", "orders")
 SECOND = ("--column", "at", "--from", "2026-01-02", "--to", "2026-01-03")
 

@@ -27,8 +27,6 @@ from headwater_spark.plans.session_settings import session_settings
 from headwater_spark.views.eligibility import never_incremental
 from headwater_spark.views.plan_surgery import ViewPlan
 
-pytestmark = pytest.mark.usefixtures("few_jobs")
-
 SOURCE = """
 VIEWS = {views!r}
 FRAMES = {frames!r}

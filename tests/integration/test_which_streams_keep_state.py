@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 from headwater.errors import QueryFailed
 from headwater_spark.plans.stateful_queries import is_stateful
 
+pytestmark = pytest.mark.usefixtures("adaptive")
+
 # Quick where a session is there: they run each time.
 
 QUERIES = {

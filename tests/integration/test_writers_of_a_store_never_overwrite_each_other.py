@@ -15,7 +15,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from py4j import java_gateway
 from py4j.protocol import get_return_value
 from tests.object_stores import one_at_a_time
-from tests.pipeline_case import NO_CODE, SPARK
+from tests.pipeline_case import SMALL_QUERIES, SPARK
 from tests.racing_writers import REFUSALS, Writer, at_once, java
 from tests.store_driver import StoreDriver
 from werkzeug.serving import make_server
@@ -148,7 +148,7 @@ def counted(endpoint: str, quick: dict[str, str]) -> dict[str, Any]:
 
 def test_spark_writes_commits_and_batches_with_the_mark(server: Server, store_driver: StoreDriver):
     """A session with the settings of a store: Delta's commits, offsets and commits of a stateful stream are conditional puts; what Hadoop's own files say is checked too."""
-    quick = {**SPARK, **NO_CODE, "spark.sql.shuffle.partitions": "1"}
+    quick = {**SPARK, **SMALL_QUERIES, "spark.sql.shuffle.partitions": "1"}
     answer = store_driver.run(counted, server.endpoint, quick)
     assert answer["counts"] == [[i, 2 if 5 <= i < 10 else 1] for i in range(15)]
     assert "fs.s3a.bucket.races.performance.flags" in answer["refused"]

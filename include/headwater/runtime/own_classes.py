@@ -31,6 +31,7 @@ CHECKPOINT_MANAGER = "headwater.store.ConditionalPutCheckpointFileManager"
 PLAIN_AZURE = "headwater.store.PlainAzure"
 # The format of a stream's write. Delta's own sink computes a table's whole state for each batch.
 TABLE_SINK = "headwater.delta.TableSink"
+KNOWN_TRANSACTIONS = "headwater.delta.KnownTransactions"
 # Hadoop's classes for files start a process for each permission and each look whether something is a link.
 LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "headwater.files.LocalFiles$Checked",

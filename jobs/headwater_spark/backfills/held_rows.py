@@ -1,4 +1,7 @@
-"""Quarantined rows of a backfilled range: those of the backfill are added, those of the live stream are discarded."""
+"""Quarantined rows of a backfilled range: those of the backfill are added, those of the live stream are discarded.
+
+Decision 0264.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.known_transactions import know_transactions
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class DeltaAppend:
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Append the rows in one commit; does nothing if the table already has the transaction."""
+        know_transactions(rows.sparkSession, self.table)
         writer = (
             rows.write.format("delta")
             .mode("append")

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.delta_writes.known_transactions import know_transactions
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class DeltaOverwrite:
         """Replace the rows."""
         options = {"userMetadata": transaction.user_metadata}
         if self.once:
+            know_transactions(rows.sparkSession, self.table)
             options |= {"txnAppId": transaction.application, "txnVersion": str(transaction.batch_id)}
         if self.rows_per_file is not None:
             options["maxRecordsPerFile"] = str(self.rows_per_file)

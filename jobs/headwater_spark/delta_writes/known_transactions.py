@@ -8,10 +8,25 @@ from __future__ import annotations
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
-from headwater.runtime.own_classes import TABLE_SINK
+from headwater.runtime.own_classes import KNOWN_TRANSACTIONS, TABLE_SINK
+from headwater.storage.place import Place
+from headwater_spark.delta_writes.delta_internals import DELTA
 from headwater_spark.java_classes import java_class
 
 
 def stream_format(session: SparkSession) -> str:
     """The format by which a stream is written to a Delta table; Delta's own where the session was started without our jar."""
     return TABLE_SINK if isinstance(java_class(session._jvm, TABLE_SINK), JavaClass) else "delta"  # noqa: SLF001
+
+
+def know_transactions(session: SparkSession, table: Place) -> None:
+    """Give Delta what the table's checksum file says of its transactions, for the commit with a transaction that comes next.
+
+    Does nothing where the table has no such file, where another writer has changed it since this process saw it last, or where
+    the session was started without our jar: Delta computes them.
+    """
+    jvm = session._jvm  # noqa: SLF001 - Delta has no public API for it
+    known = java_class(jvm, KNOWN_TRANSACTIONS)
+    if isinstance(known, JavaClass):
+        log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
+        known.give(log.unsafeVolatileSnapshot())

@@ -64,13 +64,25 @@ class Conf:
         return self.now.get(key, default)
 
 
+class Packages:
+    """A view of a JVM that has none of our classes: Py4J takes every name for a package."""
+
+    def __getattr__(self, name: str) -> Packages:
+        return self
+
+
+def recorded_session() -> SimpleNamespace:
+    """A session with settings, in a JVM that was started without our jar."""
+    return SimpleNamespace(conf=Conf(), _jvm=Packages())
+
+
 class RecordedFrame:
     """A batch's frame, or a stream's."""
 
     def __init__(self, columns: tuple[str, ...] = ("id",)) -> None:
         self.columns = list(columns)
         self.writes: list[RecordedWrite] = []
-        self.sparkSession = SimpleNamespace(conf=Conf())
+        self.sparkSession = recorded_session()
         self.calls: list[str] = []
 
     @property

@@ -13,6 +13,7 @@ from headwater.runtime import submit
 from headwater.runtime.conditions import JarChecksumMismatch
 from headwater.runtime.own_classes import (
     CHECKPOINT_MANAGER,
+    KNOWN_TRANSACTIONS,
     LOCAL_FILES,
     LOG_STORE,
     PACKAGED,
@@ -46,7 +47,7 @@ def test_the_classes_that_settings_name_are_in_the_jar():
         names = set(archive.namelist())
     assert {
         f"{name.replace('.', '/')}.class"
-        for name in (LOG_STORE, CHECKPOINT_MANAGER, TABLE_SINK, *LOCAL_FILES.values())
+        for name in (LOG_STORE, CHECKPOINT_MANAGER, TABLE_SINK, KNOWN_TRANSACTIONS, *LOCAL_FILES.values())
     } <= names
 
 
