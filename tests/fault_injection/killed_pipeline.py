@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
-from tests.pipeline_case import PipelineCase
+from tests.pipeline_case import SMALL_QUERIES, SPARK, PipelineCase
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
@@ -73,12 +73,8 @@ def send():
 """
 # How a flow, or an update, can end; what an update leaves out is told so once.
 _ENDS = ("COMPLETED", "FAILED", "SKIPPED", "STOPPED", "CANCELED", "EXCLUDED")
-SETTINGS = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
-    # Code that is compiled for ten rows, in a JVM that is killed, pays for itself nowhere.
-    "spark.sql.codegen.wholeStage": "false",
-}
+# Code that is compiled for ten rows, in a JVM that is killed, pays for itself nowhere.
+SETTINGS = {**SPARK, **SMALL_QUERIES}
 
 
 class Feed:

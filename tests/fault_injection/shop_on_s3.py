@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.object_stores import stored_rows
+from tests.pipeline_case import SMALL_QUERIES, spec_of
 
 from headwater.event_log import reader
 from headwater.storage.access import object_store
@@ -37,7 +38,7 @@ dp.create_auto_cdc_flow(target="latest", source="orders", keys=["customer"], seq
 def totals():
     return spark.read.table("orders").groupBy("customer").agg(F.sum("amount").alias("total"))
 """
-SPEC = "name: shop\nschema: shop\nspark:\n  spark.sql.shuffle.partitions: 1\n"
+SPEC = "name: shop\nschema: shop\n" + spec_of({"spark.sql.shuffle.partitions": "1", **SMALL_QUERIES})
 _ROOTS = ["--storage=s3://lake/storage", "--warehouse=s3://lake/warehouse", "--json"]
 _LONGEST_UPDATE_SECONDS = 280
 

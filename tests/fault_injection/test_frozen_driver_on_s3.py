@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.object_stores import StoreServer, store_server, stored_rows
+from tests.pipeline_case import SMALL_QUERIES, spec_of
 
 from headwater.event_log import reader
 from headwater.storage.access import object_store
@@ -44,7 +45,7 @@ def orders():
 def totals():
     return spark.read.table("orders").groupBy("customer").agg(F.sum("amount").alias("total"))
 """
-SPEC = "name: shop\nschema: shop\nspark:\n  spark.sql.shuffle.partitions: 1\n"
+SPEC = "name: shop\nschema: shop\n" + spec_of({"spark.sql.shuffle.partitions": "1", **SMALL_QUERIES})
 
 
 class Machine:
