@@ -45,7 +45,7 @@ CHOSEN = {
     for name, view in VIEWS.items()
     if SOAK
     or name
-    in ("united", "star", "anti_joined", "by_day", "distinct_customers", "latest", "shares", "over_a_view", "topmost", "today")
+    in ("united", "star", "anti_joined", "by_day", "distinct_customers", "latest", "shares", "over_a_view")
 }  # fmt: skip
 # Queries put together at random that the soak has beside them, as views, where they can be followed at all.
 COMPOSED = 10
@@ -307,7 +307,9 @@ def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
         assert oracle.wrong() == {}, (step, taken)
     assert surprises == {}
     again = oracle.update()
-    assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {"today"}
+    assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {
+        "today"
+    } & CHOSEN.keys()
 
 
 @pytest.mark.timeout(7200)

@@ -193,5 +193,5 @@ def _merge(batch: ChangeBatch, source: DataFrame, target: OpenTarget, transactio
         .whenMatchedUpdate(set=values)
         .whenNotMatchedInsert(~F.col(f"s.{REMOVED}"), values=values)
     )  # fmt: skip
-    with committing(source.sparkSession, target.path, transaction, fixed_source=True):
+    with committing(source.sparkSession, transaction, fixed_source=True):
         merge.execute()

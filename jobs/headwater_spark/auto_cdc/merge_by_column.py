@@ -239,7 +239,7 @@ def _merge(batch: ChangeBatch, state: Rows, target: OpenTarget, transaction: Bat
         .whenMatchedUpdate(changed, set=values)
         .whenNotMatchedInsert(~F.col(f"s.{DELETE}"), values=values)
     )  # fmt: skip
-    with committing(state.frame.sparkSession, target.path, transaction, fixed_source=state.is_local):
+    with committing(state.frame.sparkSession, transaction, fixed_source=state.is_local):
         merge.execute()
 
 

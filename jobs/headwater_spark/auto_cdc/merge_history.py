@@ -319,5 +319,5 @@ def _merge(batch: ChangeBatch, source: Rows, target: OpenTarget, transaction: Ba
         .whenMatchedUpdate(set=values)
         .whenNotMatchedInsert(~F.col(f"s.{REMOVED}"), values=values)
     )  # fmt: skip
-    with committing(source.frame.sparkSession, target.path, transaction, fixed_source=True):
+    with committing(source.frame.sparkSession, transaction, fixed_source=True):
         merge.execute()

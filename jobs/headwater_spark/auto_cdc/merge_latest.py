@@ -226,7 +226,7 @@ def _merge(
         outdated = F.col(quoted("t", columns.sequence_column)) < cleared_at
         merge = merge.whenNotMatchedBySourceDelete(outdated)
     # The rows that a truncate deletes are looked up when the source is read.
-    with committing(events.sparkSession, target.path, transaction, fixed_source=live.is_local and not clears):
+    with committing(events.sparkSession, transaction, fixed_source=live.is_local and not clears):
         merge.execute()
 
 

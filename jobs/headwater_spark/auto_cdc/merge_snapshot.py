@@ -20,7 +20,6 @@ from headwater_spark.auto_cdc.change_columns import END_AT, OWN, START_AT, Chang
 from headwater_spark.auto_cdc.change_events import ROW, comparable, fitted, flat, row_of_table
 from headwater_spark.auto_cdc.key_range import KeyRange, range_facts
 from headwater_spark.auto_cdc.merged_values import merged_values
-from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import REMOVED
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_merge import committing
@@ -73,7 +72,7 @@ def snapshot_changes(
 
 
 def merge_snapshot(
-    changes: SnapshotChanges, version: Column, target: OpenTarget, transaction: BatchTransaction
+    changes: SnapshotChanges, version: Column, target: DeltaTable, transaction: BatchTransaction
 ) -> None:
     """Merge what differs."""
     columns = changes.columns
@@ -84,14 +83,14 @@ def merge_snapshot(
     if columns.history:  # what has ended stays
         on.append(F.col(f"t.{END_AT}").isNull())
     names = [*columns.names, START_AT, END_AT] if columns.history else columns.names
-    values = merged_values(names, source, target.rows.schema)
+    values = merged_values(names, source, target.toDF().schema)
     merge = (
-        target.table.alias("t").merge(source.alias("s"), reduce(Column.__and__, on)).withSchemaEvolution()
+        target.alias("t").merge(source.alias("s"), reduce(Column.__and__, on)).withSchemaEvolution()
         .whenMatchedDelete(F.col(f"s.{REMOVED}"))
         .whenMatchedUpdate(set=values)
         .whenNotMatchedInsert(~F.col(f"s.{REMOVED}"), values=values)
     )  # fmt: skip
-    with committing(target.rows.sparkSession, target.path, transaction):
+    with committing(target.toDF().sparkSession, transaction):
         merge.execute()
 
 

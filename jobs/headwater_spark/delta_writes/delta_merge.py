@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.known_transactions import know_transactions
 from headwater_spark.plans.names import quoted
 
 
@@ -37,7 +36,7 @@ class DeltaMerge:
             .whenMatchedUpdateAll()
             .whenNotMatchedInsertAll()
         )
-        with committing(rows.sparkSession, self.table, transaction):
+        with committing(rows.sparkSession, transaction):
             merge.execute()
 
 
@@ -51,13 +50,12 @@ def same_key(keys: Sequence[str], left: str = "t", right: str = "s") -> Column:
 
 @contextmanager
 def committing(
-    session: SparkSession, table: Place, transaction: BatchTransaction, *, fixed_source: bool = False
+    session: SparkSession, transaction: BatchTransaction, *, fixed_source: bool = False
 ) -> Iterator[None]:
-    """Have Delta's commit inside the block carry the transaction: merges and deletes take it only from settings.
+    """Have Delta's commits inside the block carry the transaction: merges and deletes take it only from settings.
 
     Args:
         session: the batch's own, which no other query uses.
-        table: what is committed to.
         fixed_source: whether a merge's source gives the same rows however often it is read; Delta then need not copy it.
     """
     settings = {
@@ -65,7 +63,6 @@ def committing(
         "spark.databricks.delta.write.txnVersion": str(transaction.batch_id),
         "spark.databricks.delta.commitInfo.userMetadata": transaction.user_metadata,
     }
-    know_transactions(session, table)
     with commit_settings(session, settings, fixed_source=fixed_source):
         yield
 

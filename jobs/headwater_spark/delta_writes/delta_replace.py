@@ -57,7 +57,7 @@ class DeltaReplace:
                 values={quoted(name): F.col(quoted("s", name)) for name in rows.columns},
             )
         )
-        with committing(rows.sparkSession, self.table, transaction):
+        with committing(rows.sparkSession, transaction):
             merge.execute()
 
 

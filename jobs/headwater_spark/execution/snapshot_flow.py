@@ -16,7 +16,6 @@ from headwater.event_log.details import FlowStatus, operation_progress
 from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
-from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_commits import BatchCommit, BatchCommits
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction, in_own_session
@@ -122,8 +121,7 @@ class _Snapshots:
             self._run.context.check_lease()
             position = self._versions.intend(position, snapshot.version)
             if changes.count:
-                opened = OpenTarget(path, table, table.toDF())
-                merge_snapshot(changes, snapshot.literal, opened, self._transaction(position))
+                merge_snapshot(changes, snapshot.literal, table, self._transaction(position))
         position = self._versions.done(position)
         self._record(position.number, snapshot.version)
         self._run.emit(

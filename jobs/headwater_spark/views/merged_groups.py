@@ -48,7 +48,7 @@ class MergedGroups:
         merge = merge.whenNotMatchedInsert(
             values={quoted(name): F.col(f"s.{quoted(name)}") for name, _ in self.columns}
         )
-        with committing(rows.sparkSession, self.table, transaction, fixed_source=True):
+        with committing(rows.sparkSession, transaction, fixed_source=True):
             merge.execute()
 
 

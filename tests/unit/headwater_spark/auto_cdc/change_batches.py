@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from tests.unit.headwater_spark.plain_columns import Column, Row, col, lit
 from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
-from tests.unit.headwater_spark.recorded_writes import recorded_session
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater_spark.auto_cdc import (
     change_columns,
@@ -114,7 +114,7 @@ class Merged:
 
     def __init__(self, columns: ChangeColumns, merge: Any) -> None:
         self.columns, self._merge = columns, merge
-        self._session = recorded_session()
+        self._session = SimpleNamespace(conf=Conf())
         self.table = PlainTable(columns.target_schema, session=self._session)
         self.side = PlainSide(columns, self._session)
         self._batches = 0

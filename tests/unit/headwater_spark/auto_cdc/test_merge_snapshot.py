@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,14 +14,13 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import FIELDS, columns_o
 from tests.unit.headwater_spark.plain_columns import Row, lit
 from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame
-from tests.unit.headwater_spark.recorded_writes import recorded_session
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater.definitions.change_conditions import DuplicateKey, NullKey
 from headwater.errors import FlowFailed
 from headwater.testing.auto_cdc import expected_from_snapshots
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.merge_snapshot import merge_snapshot, snapshot_changes
-from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 
 VALUE = st.sampled_from([None, "a", "b"])
@@ -44,14 +43,13 @@ def apply(rows: list[Row], version: int, columns: ChangeColumns, table: Any) -> 
     types: dict[str, T.DataType] = {field.name: field.dataType for field in FIELDS}
     frame: Any = Frame(rows, list(types), types=types, session=table.session)
     with snapshot_changes(frame, columns, table, "main.py:1") as changes:
-        opened = OpenTarget(Path("table"), table, table.toDF())  # type: ignore[arg-type]
-        merge_snapshot(changes, lit(version), opened, BatchTransaction("p.f@0", version, "{}"))  # type: ignore[arg-type]
+        merge_snapshot(changes, lit(version), table, BatchTransaction("p.f@0", version, "{}"))  # type: ignore[arg-type]
         assert (table.transactions[-1], table.copied[-1]) == (("p.f@0", version), True)
         return changes.count
 
 
 def table_of(columns: ChangeColumns) -> PlainTable:
-    return PlainTable(columns.target_schema, session=recorded_session())
+    return PlainTable(columns.target_schema, session=SimpleNamespace(conf=Conf()))
 
 
 @pytest.mark.parametrize("tracked", [None, ("name", "city"), ("name",)])
@@ -92,6 +90,6 @@ def test_keys_that_identify_no_row(rows: list[Row], error: type[Exception]):
 def test_a_column_that_is_gone():
     """A snapshot without a column that the table has is refused: all of its values would be lost."""
     columns = columns_of()
-    table = PlainTable(columns.target_schema.add("age", T.LongType()), session=recorded_session())
+    table = PlainTable(columns.target_schema.add("age", T.LongType()), session=SimpleNamespace(conf=Conf()))
     with pytest.raises(FlowFailed, match="'age'"):
         apply([], 1, columns, table)

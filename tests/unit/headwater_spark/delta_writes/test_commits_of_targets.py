@@ -92,7 +92,7 @@ def test_settings_of_a_merge(fixed: bool):
     seen: list[dict[str, str]] = []
 
     def fail() -> None:
-        with committing(session, Path("table"), BATCH, fixed_source=fixed):  # type: ignore[arg-type]
+        with committing(session, BATCH, fixed_source=fixed):  # type: ignore[arg-type]
             seen.append(dict(session.conf.now))
             raise KeyError
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from tests.unit.headwater_spark.plain_columns import Row
 from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
-from tests.unit.headwater_spark.recorded_writes import recorded_session
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater.definitions.flow import Replacement
 from headwater_spark.delta_writes import delta_merge, delta_replace
@@ -28,7 +28,7 @@ ROW = st.tuples(
 
 def replaced(batches: list[list[tuple[int | None, ...]]]) -> list[tuple[int | None, ...]]:
     """The rows of a table after these batches."""
-    session = recorded_session()
+    session = SimpleNamespace(conf=Conf())
     table = PlainTable(SCHEMA, session=session)
     with pytest.MonkeyPatch.context() as patch:
         plain_functions(patch, delta_merge, delta_replace)

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from tests.unit.headwater_spark.plain_columns import Row, or_null
 from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
-from tests.unit.headwater_spark.recorded_writes import recorded_session
+from tests.unit.headwater_spark.recorded_writes import Conf
 
 from headwater_spark.delta_writes import delta_merge
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
@@ -55,7 +55,7 @@ def in_order(rows: list[Row]) -> list[str]:
 @given(before=ROWS, new=ROWS)
 def test_a_merge(before: list[Any], new: list[Any]):
     """The groups of the old rows and those of the new ones make the groups of all; NULL is a key, and a sum over nothing is NULL."""
-    session = recorded_session()
+    session = SimpleNamespace(conf=Conf())
     table = PlainTable(SCHEMA, groups(before), session=session)
     with pytest.MonkeyPatch.context() as patch:
         plain_functions(patch, module, delta_merge)
