@@ -6,11 +6,12 @@ Delta itself computes the whole state of the table for that, in three Spark jobs
 from __future__ import annotations
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from headwater.runtime.own_classes import KNOWN_TRANSACTIONS, TABLE_SINK
 from headwater.storage.place import Place
-from headwater_spark.delta_writes.delta_internals import DELTA
+from headwater_spark.delta_writes.delta_internals import DELTA, is_another_version, warn_of_another_version
 from headwater_spark.java_classes import java_class
 
 
@@ -23,10 +24,16 @@ def know_transactions(session: SparkSession, table: Place) -> None:
     """Give Delta what the table's checksum file says of its transactions, for the commit with a transaction that comes next.
 
     Does nothing where the table has no such file, where another writer has changed it since this process saw it last, or where
-    the session was started without our jar: Delta computes them.
+    the session was started without our jar or with another Delta: Delta computes them.
     """
     jvm = session._jvm  # noqa: SLF001 - Delta has no public API for it
     known = java_class(jvm, KNOWN_TRANSACTIONS)
-    if isinstance(known, JavaClass):
+    if not isinstance(known, JavaClass):
+        return
+    try:
         log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(session._jsparkSession, str(table))  # noqa: SLF001
         known.give(log.unsafeVolatileSnapshot())
+    except (Py4JError, TypeError) as error:
+        if not is_another_version(error):
+            raise
+        warn_of_another_version(jvm, "knowing a table's transactions", error)
