@@ -5,13 +5,16 @@ from tests.shared_broker import shared_broker
 
 __all__ = ["shared_broker"]
 
-# The kills on a disk take as long as all the others. A worker gets two tests at first: each begins with one of them, and has
-# a short one behind it.
+# The longest, so that none begins when the other worker has ended. A worker gets two tests at first: each begins with kills on a disk,
+# and has a short one behind them.
 _FIRST = (
     "test_killed_at_each_point[disk, half of it]",
     "test_a_full_disk",
     "test_killed_at_each_point[disk, the other half]",
     "test_a_read_only_disk",
+    "test_the_server_is_killed",
+    "test_what_is_lost_changes_no_row",
+    "test_a_frozen_replay_writes_nothing_when_it_wakes",
 )
 
 

@@ -51,7 +51,7 @@ ON_A_STORE = r"^3/append/writing$|^7/quarantine/writing$|^9/aggregate/written$"
 COMPARED_EVERY = 8
 # A regular expression for the cells to run (their names are printed): to run one again; "none" has random kills alone.
 CELLS = os.environ.get("HEADWATER_CELLS")
-RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 2))
+RANDOM_KILLS = int(os.environ.get("SOAK_RUNS") or (0 if CELLS else 1))
 # Two pipelines share the kills on a disk, so that two processes have the same to do.
 PLACES = ("disk", "s3") if SOAK or CELLS else ("disk, half of it", "disk, the other half", "s3")
 # Begin no other kill after so long: what was killed until then is compared, and what was left out is told.
