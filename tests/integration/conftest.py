@@ -27,7 +27,7 @@ ROOMY = {
     "spark.sql.ui.explainMode": "simple",
     # The log of a table of ten rows, in one task.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # See the fixture ``adaptive``. Drivers of the tests of DAGs and of kills run with an update's own settings.
+    # See the fixture ``adaptive``. Drivers of the tests of DAGs run with an update's own settings.
     **SMALL_QUERIES,
 }
 
