@@ -45,7 +45,7 @@ def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take
-# five minutes more.
+# ten minutes more.
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 
