@@ -44,8 +44,8 @@ def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-# Tests of many seconds, each beside shorter ones of the same promise: with all of them `make test` would take
-# ten minutes more.
+# Tests of many seconds. Most have shorter ones of the same promise beside them, or are part of what the kills check: with all of them
+# `make test` would take a quarter of an hour more.
 LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
 
 
