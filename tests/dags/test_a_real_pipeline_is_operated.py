@@ -26,15 +26,9 @@ SPEC = """
 name: shop
 schema: shop
 configuration: {{landing: {landing}}}
-spark: {spark}
+spark: {{spark.sql.shuffle.partitions: "1"}}
 airflow: {{dags: []}}
 """
-# A dozen drivers are started here for a few rows each.
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 SOURCE = """
 from headwater import pipelines as dp
 from pyspark.sql import functions as F
@@ -56,7 +50,7 @@ class Shop:
         self.landing = airflow.folder / "shop_landing"
         self.landing.mkdir()
         (self.folder / "transformations").mkdir(parents=True)
-        (self.folder / "pipeline.yml").write_text(SPEC.format(landing=self.landing, spark=json.dumps(SMALL)))
+        (self.folder / "pipeline.yml").write_text(SPEC.format(landing=self.landing))
         self.source = self.folder / "transformations" / "purchases.py"
         self.source.write_text(SOURCE)
         (airflow.folder / "dags" / "shop.py").write_text(DAG_FILE)
