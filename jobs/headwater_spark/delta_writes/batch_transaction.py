@@ -27,6 +27,11 @@ class BatchTransaction:
     batch_id: int
     user_metadata: str
 
+    @property
+    def options(self) -> dict[str, str]:
+        """What a Delta writer carries with the rows, so that a batch that comes twice is written once."""
+        return {"txnAppId": self.application, "txnVersion": str(self.batch_id)}
+
     def with_metadata(self, **more: Any) -> BatchTransaction:
         """The same transaction, with more in its metadata."""
         return replace(self, user_metadata=json.dumps({**json.loads(self.user_metadata), **more}))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from headwater.delta_log.table_history import has_transaction
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.known_transactions import know_transactions
+from headwater_spark.delta_writes.known_transactions import transaction_options
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,11 @@ class DeltaAppend:
 
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Append the rows in one commit; does nothing if the table already has the transaction."""
-        know_transactions(rows.sparkSession, self.table)
+        once = transaction_options(rows.sparkSession, self.table, transaction)
         writer = (
             rows.write.format("delta")
             .mode("append")
-            .option("mergeSchema", "true")
-            .option("txnAppId", transaction.application)
-            .option("txnVersion", str(transaction.batch_id))
-            .option("userMetadata", transaction.user_metadata)
+            .options(mergeSchema="true", userMetadata=transaction.user_metadata, **once)
         )
         if self.partition_columns:
             writer = writer.partitionBy(*self.partition_columns)

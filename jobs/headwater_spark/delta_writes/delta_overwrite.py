@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.known_transactions import know_transactions
+from headwater_spark.delta_writes.known_transactions import transaction_options
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ class DeltaOverwrite:
         """Replace the rows."""
         options = {"userMetadata": transaction.user_metadata}
         if self.once:
-            know_transactions(rows.sparkSession, self.table)
-            options |= {"txnAppId": transaction.application, "txnVersion": str(transaction.batch_id)}
+            options |= transaction_options(rows.sparkSession, self.table, transaction)
         if self.rows_per_file is not None:
             options["maxRecordsPerFile"] = str(self.rows_per_file)
         if self.condition is not None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headwater.runtime.own_classes import KNOWN_TRANSACTIONS, TABLE_SINK
 from headwater.storage.place import Place
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import DELTA, is_another_version, warn_of_another_version
 from headwater_spark.java_classes import java_class
 
@@ -20,12 +21,18 @@ def stream_format(session: SparkSession) -> str:
     return TABLE_SINK if isinstance(java_class(session._jvm, TABLE_SINK), JavaClass) else "delta"  # noqa: SLF001
 
 
-def know_transactions(session: SparkSession, table: Place) -> None:
-    """Give Delta what the table's checksum file says of its transactions, for the commit with a transaction that comes next.
+def transaction_options(session: SparkSession, table: Place, transaction: BatchTransaction) -> dict[str, str]:
+    """Options with which a writer commits a batch to a table once.
 
-    Does nothing where the table has no such file, where another writer has changed it since this process saw it last, or where
-    the session was started without our jar or with another Delta: Delta computes them.
+    For the commit that comes next, Delta is given what the table's checksum file says of its transactions. It computes them
+    where the table has no such file, where another writer has changed it since this process saw it last, or where the session
+    was started without our jar or with another Delta.
     """
+    _give_known(session, table)
+    return transaction.options
+
+
+def _give_known(session: SparkSession, table: Place) -> None:
     jvm = session._jvm  # noqa: SLF001 - Delta has no public API for it
     known = java_class(jvm, KNOWN_TRANSACTIONS)
     if not isinstance(known, JavaClass):

@@ -63,11 +63,7 @@ def stage_append(
         python = java_class(jvm, PYTHON_UTILS)
         partitions = python.toSeq(list(partition_columns))
         log = java_class(jvm, f"{DELTA}.DeltaLog").forTable(spark, str(table))
-        options = {
-            "mergeSchema": "true",
-            "txnAppId": transaction.application,
-            "txnVersion": str(transaction.batch_id),
-        }
+        options = {"mergeSchema": "true", **transaction.options}
         command = java_class(jvm, f"{DELTA}.commands.WriteIntoDelta")(
             log,
             java_class(jvm, "org.apache.spark.sql.SaveMode").Append,

@@ -20,7 +20,7 @@ from headwater.quarantine.table import literal
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-from headwater_spark.delta_writes.known_transactions import know_transactions
+from headwater_spark.delta_writes.known_transactions import transaction_options
 from headwater_spark.delta_writes.tables import columns_of
 from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
@@ -54,10 +54,8 @@ class QuarantineTable:
     ) -> None:
         """Append the rows that break a quarantine rule, and files that can't be read, under the batch's transaction."""
         with _WRITING[self.path]:
-            know_transactions(judged.sparkSession, self.path)
-            writer = self._writer(judged, transaction, files).mode("append")
-            writer = writer.option("txnAppId", transaction.application)
-            writer.option("txnVersion", str(transaction.batch_id)).save(str(self.path))
+            once = transaction_options(judged.sparkSession, self.path, transaction)
+            self._writer(judged, transaction, files).mode("append").options(**once).save(str(self.path))
 
     def hold_pending(self, judged: DataFrame, transaction: BatchTransaction, replay_id: str) -> None:
         """Append rows of a file that is being replayed: they become held when the replay is done."""

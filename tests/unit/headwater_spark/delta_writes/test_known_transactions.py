@@ -13,8 +13,12 @@ from tests.unit.headwater_spark.recorded_writes import recorded_session
 
 from headwater.runtime.own_classes import KNOWN_TRANSACTIONS
 from headwater_spark.delta_writes import known_transactions
+from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_internals import DELTA
-from headwater_spark.delta_writes.known_transactions import know_transactions
+from headwater_spark.delta_writes.known_transactions import transaction_options
+
+BATCH = BatchTransaction("p.f@3", 7, "{}")
+CARRIED = {"txnAppId": "p.f@3", "txnVersion": "7"}
 
 
 class Known(JavaClass):  # type: ignore[misc]
@@ -28,11 +32,12 @@ class Known(JavaClass):  # type: ignore[misc]
 
 
 def write_to(patch: pytest.MonkeyPatch, for_table: Any) -> list[str]:
-    """Which snapshots are given before a write to a table; ``for_table``: Delta's look for the table."""
+    """Which snapshots are given before a write to a table that carries its batch; ``for_table``: Delta's look for the table."""
     known = Known()
     classes = {KNOWN_TRANSACTIONS: known, f"{DELTA}.DeltaLog": SimpleNamespace(forTable=for_table)}
     patch.setattr(known_transactions, "java_class", lambda _, name: classes[name])
-    know_transactions(SimpleNamespace(_jvm=None, _jsparkSession="spark"), Path("warehouse/t"))  # type: ignore[arg-type]
+    session = SimpleNamespace(_jvm=None, _jsparkSession="spark")
+    assert transaction_options(session, Path("warehouse/t"), BATCH) == CARRIED  # type: ignore[arg-type]
     return list(known.snapshots)
 
 
@@ -46,8 +51,8 @@ def test_the_snapshot_that_is_known(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_session_without_our_jar():
-    """Nothing is done, and nothing fails."""
-    know_transactions(recorded_session(), Path("t"))  # type: ignore[arg-type]
+    """The writer carries the batch all the same, and nothing fails."""
+    assert transaction_options(recorded_session(), Path("t"), BATCH) == CARRIED  # type: ignore[arg-type]
 
 
 def test_another_delta(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
