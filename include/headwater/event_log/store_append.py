@@ -13,6 +13,8 @@ import json
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,28 @@ COMMITS_KEPT = 10
 _FILES_KEPT = 20
 
 
-def append_next(table: ObjectPath, rows: Any) -> bool:
+@dataclass(frozen=True)
+class OpenCommit:
+    """A commit that was sent: until an answer comes, it is not known whether the store has it."""
+
+    file: ObjectPath
+    text: str
+
+    def settle(self) -> bool:
+        """Have it there now; False where another writer has its number, so that it never will be. Raises StoreUnreachable."""
+        return write_if_unchanged(
+            self.file, self.text, None
+        )  # no other writer's commit has the name of this file of rows
+
+
+def append_next(table: ObjectPath, rows: Any, sending: Callable[[OpenCommit], None] = lambda _: None) -> bool:
     """Append rows (a pyarrow table) as the next version of a table, which is made where it is not there.
+
+    Args:
+        table: its folder.
+        rows: what to append.
+        sending: called with each commit before it is sent. After StoreUnreachable, the last one has to be settled first: with another
+            commit, the rows might be there twice.
 
     Returns:
         False where the table is not so simple that this may be done; then nothing is committed.
@@ -47,7 +69,9 @@ def append_next(table: ObjectPath, rows: Any) -> bool:
     commit = _commit(name, len(data), rows) + ("" if version else _table(rows))
     for number in range(version, version + _ATTEMPTS):
         file = table / LOG / f"{number:020d}.json"
-        if write_if_unchanged(file, commit, None):  # no other writer's commit has the name of this file
+        sent = OpenCommit(file, commit)
+        sending(sent)
+        if sent.settle():
             return True
         # Another writer has this number: rows of another append are nothing to us, other columns are.
         if any(kind in _text_of(file) for kind in ('"metaData"', '"protocol"')):

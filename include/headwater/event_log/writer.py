@@ -28,7 +28,7 @@ from headwater.event_log.event import Event, Origin, arrow_schema, batch_event_i
 from headwater.event_log.failure import error_column
 from headwater.event_log.redaction import details_json, shown
 from headwater.event_log.sequence import LogSequence
-from headwater.event_log.store_append import COMMITS_KEPT, append_next, keep_short
+from headwater.event_log.store_append import COMMITS_KEPT, OpenCommit, append_next, keep_short
 from headwater.storage.delta_tables import append, delta_table
 from headwater.storage.listing import looked_over
 from headwater.storage.object_path import ObjectPath
@@ -79,6 +79,7 @@ class EventLogWriter:
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._failure: Exception | None = None
+        self._sent: tuple[OpenCommit, list[Event]] | None = None
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
         self._wake = threading.Event()
         self._closed = False
@@ -236,38 +237,64 @@ class EventLogWriter:
 
     def _append(self) -> None:
         with self._write_lock:
-            with self._lock:
-                events = list(self._buffer)
-            if not events:
-                return
+            written: list[list[Event]] = []
             try:
-                import pyarrow as pa
-
-                with looked_over(self._table / "_delta_log"):
-                    events = self._sequence.number(events)
-                    rows = pa.Table.from_pylist([event.row() for event in events], schema=arrow_schema())
-                    done = isinstance(self._table, ObjectPath) and append_next(self._table, rows)
-                if not done:
-                    self._table.parent.mkdir(parents=True, exist_ok=True)
-                    # Another version's table may have columns that this one lacks, or lack some of them.
-                    append(self._table, rows, mode="append", schema_mode="merge")
+                for step in (self._settle, self._write):
+                    if events := step():
+                        self._let_go(events)
+                        written.append(events)
             except Exception as error:
                 if self._failure is None:
                     self._tell(logging.WARNING, "The event log can't be written for now", error)
                 self._failure = error
-                return
-            self._failure = None
-            self._appends += 1
-            self._total_appends += 1
-            self._appended_at = time.monotonic()
-            if isinstance(
-                self._table, Path
-            ):  # on a store that is a request, as the look before the next append is
-                self._sequence.appended()
-            with self._lock:
-                del self._buffer[: len(events)]
-            for listener in self._listeners:
-                listener(events)
+            for events in written:
+                for listener in self._listeners:
+                    listener(events)
+
+    def _settle(self) -> list[Event]:
+        """Events of a commit whose answer got lost and that is there; another one with them would write them twice."""
+        if self._sent is None:
+            return []
+        commit, events = self._sent
+        done = commit.settle()
+        self._sent = None
+        return events if done else []
+
+    def _write(self) -> list[Event]:
+        """Append what waits to the table; gives the events as they are numbered there."""
+        import pyarrow as pa
+
+        with self._lock:
+            waiting = list(self._buffer)
+        if not waiting:
+            return []
+
+        def sending(commit: OpenCommit) -> None:
+            self._sent = commit, numbered
+
+        with looked_over(self._table / "_delta_log"):
+            numbered = self._sequence.number(waiting)
+            rows = pa.Table.from_pylist([event.row() for event in numbered], schema=arrow_schema())
+            done = isinstance(self._table, ObjectPath) and append_next(self._table, rows, sending)
+            self._sent = None
+        if not done:
+            self._table.parent.mkdir(parents=True, exist_ok=True)
+            # Another version's table may have columns that this one lacks, or lack some of them.
+            append(self._table, rows, mode="append", schema_mode="merge")
+        return numbered
+
+    def _let_go(self, events: list[Event]) -> None:
+        """Take events that are in the table out of what waits."""
+        self._failure = None
+        self._appends += 1
+        self._total_appends += 1
+        self._appended_at = time.monotonic()
+        if isinstance(
+            self._table, Path
+        ):  # on a store that is a request, as the look before the next append is
+            self._sequence.appended()
+        with self._lock:
+            del self._buffer[: len(events)]
 
     def _compact(self) -> None:
         try:

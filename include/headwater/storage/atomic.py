@@ -153,12 +153,9 @@ def refuse_without_conditions(folder: ObjectPath) -> None:
     """
     probe = folder / f".probe-{secrets.token_hex(8)}"
     try:
-        first = create_text(probe, "1")
-        if (
-            first is None
-            or create_text(probe, "2") is not None
-            or change_text(probe, "3", _NO_TAG) is not None
-        ):
+        # A refusal alone says little: the answer to the first try may have got lost, and the client's second one met its own object.
+        first = write_if_unchanged(probe, "1", None)
+        if not first or create_text(probe, "2") is not None or change_text(probe, "3", _NO_TAG) is not None:
             raise StoreRefused(
                 "This store ignores conditional writes: what is there already was overwritten.",
                 where=folder,
