@@ -22,7 +22,7 @@ from headwater.files.atomic_files import sync_folder
 from headwater.storage.atomic import write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_files, remove_tree
+from headwater.storage.walking import copy_files, files_below, remove_tree
 
 _MARK = re.compile(r"\.(.+)\.making")
 # On a disk: what ``make_folder`` fills, with the letters that ``mkdtemp`` adds.
@@ -77,10 +77,18 @@ def clear_unfinished(parent: Place) -> None:
             _mark(parent / name).unlink(missing_ok=True)
 
 
-def copy_durably(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
-    """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out."""
+def copy_durably(
+    source: Place,
+    target: Place,
+    keep: Callable[[Place], bool] = lambda _: True,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out.
+
+    ``check``: called before each file; raises where the right to write is lost.
+    """
     if not (isinstance(source, Path) and isinstance(target, Path)):
-        copy_files(source, target, keep)
+        copy_files(source, target, keep, check)
         return
     for parent, _, names in os.walk(source):
         into = target / Path(parent).relative_to(source)
@@ -89,6 +97,7 @@ def copy_durably(source: Place, target: Place, keep: Callable[[Place], bool] = l
             file = Path(parent) / name
             if not keep(file):
                 continue
+            check()
             shutil.copy2(file, into / name)
             with (into / name).open("rb") as copied:
                 os.fsync(copied.fileno())
@@ -99,16 +108,25 @@ def _fill_beside_mark(target: ObjectPath, fill: Callable[[Place], None]) -> None
     mark, mine = _mark(target), secrets.token_hex(16)
     write_if_unchanged(mark, mine, None)
     _refuse_taken(target, mark, mine)
+    _refuse_filled(target, mark)
     try:
         fill(target)
         _refuse_taken(target, mark, mine)
     except BaseException:
         with suppress(HeadwaterError):  # the mark stays then, and the next repair removes both
-            if _is(mark, mine):
+            # Where it is gone, the folder was cleared away while this process stood still: what has come since is no folder.
+            if write_if_unchanged(mark, mine, None):
                 remove_tree(target)
                 mark.unlink(missing_ok=True)
         raise
     mark.unlink(missing_ok=True)
+
+
+def _refuse_filled(target: ObjectPath, mark: ObjectPath) -> None:
+    """Refuse a folder that another process has filled to the end since this one looked which names are free."""
+    if any(about.st_size for _, about in files_below(target)):
+        mark.unlink(missing_ok=True)
+        raise _taken(target)
 
 
 def _mark(folder: ObjectPath) -> ObjectPath:
@@ -124,8 +142,12 @@ def _is(mark: ObjectPath, text: str) -> bool:
 
 def _refuse_taken(target: ObjectPath, mark: ObjectPath, mine: str) -> None:
     if not _is(mark, mine):
-        raise LeaseLost(
-            "Another process works on this folder, so the lease was taken from this one.",
-            where=target,
-            remedy="What was live before is still live. Run the same command again once nothing else runs.",
-        )
+        raise _taken(target)
+
+
+def _taken(target: ObjectPath) -> LeaseLost:
+    return LeaseLost(
+        "Another process works on this folder, so the lease was taken from this one.",
+        where=target,
+        remedy="What was live before is still live. Run the same command again once nothing else runs.",
+    )

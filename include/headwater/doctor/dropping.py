@@ -6,7 +6,7 @@ Decision 0191.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headwater.checkpoints.table_move import mark_file
@@ -92,10 +92,11 @@ def plan_drop(
             folders += [kept_out] if is_quarantine(kept_out) else []
             for folder in folders:
                 refuse_around_tables(folder)
+    # The checkpoints last: of a table that the sources no longer define, only they say that there is something to drop.
     folders += [
-        checkpoints,
         project.state_folder / "snapshots" / dataset,
         project.state_folder / "system" / "auto_cdc" / dataset,
+        checkpoints,
     ]
     there = tuple(folder for folder in folders if folder.exists())
     return DropPlan(dataset, there, _lost(folders[:-3]))
@@ -113,17 +114,22 @@ def _lost(tables: Sequence[Place]) -> str:
 
 
 def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
-    """Carry plans out, under the lease, and record them; raises UpdateInProgress where an update runs."""
+    """Carry plans out, under the lease, and record them.
+
+    Raises:
+        UpdateInProgress: an update runs; nothing was removed.
+        LeaseLost: this process stood still for so long that another one may write; the same drop ends it.
+    """
     drop_id = str(uuid.uuid4())
     with (
-        project.lease(f"drop-{drop_id}"),
+        project.lease(f"drop-{drop_id}") as lease,
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
         for folder in _tables(project, plans):
             refuse_around_tables(folder)  # one may have come since it was planned
         for plan in plans:
             for folder in plan.folders:
-                _remove(folder)
+                _remove(folder, lease.check)
             events.emit(
                 "user_action",
                 f"The table {plan.dataset} was dropped.",
@@ -136,12 +142,17 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
         follow_stored(project, events)
 
 
-def _remove(folder: Place) -> None:
-    """Remove a folder; of a table the log first, so that what a kill leaves of it is none, and not one without its files."""
+def _remove(folder: Place, check: Callable[[], None]) -> None:
+    """Remove a folder; of a table the log first, so that what a kill leaves of it is none, and not one without its files.
+
+    ``check``: raises where the lease is lost; what is there then may be another update's.
+    """
     log = log_folder(folder)
+    check()
     if log.is_dir():
-        remove_tree(log)
-    remove_tree(folder)
+        remove_tree(log, check=check)
+    check()
+    remove_tree(folder, check=check)
 
 
 def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Place]:

@@ -43,9 +43,13 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
         leases = [stack.enter_context(side.lease(holder, moving=True)) for side in (source, target)]
         # Only now nothing moves any more.
         plan = plan_relocation(source, target, command)
-        for step in steps(plan, source, target):
+
+        def check() -> None:
             for lease in leases:
                 lease.check()
+
+        for step in steps(plan, source, target, check):
+            check()
             try:
                 step()
             except OSError as error:
@@ -57,13 +61,15 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
     return plan
 
 
-def steps(plan: RelocationPlan, source: PipelineProject, target: PipelineProject) -> Iterator[Step]:
-    """The steps, in their order; each may be done twice."""
+def steps(
+    plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = lambda: None
+) -> Iterator[Step]:
+    """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     yield lambda: write_note(target.state_folder, plan.note)
     if not plan.resumed:
         yield lambda: _record(plan, source)
     for tree in plan.trees:
-        yield lambda tree=tree: _copy(tree, source.state_folder)  # type: ignore[misc]
+        yield lambda tree=tree: _copy(tree, source.state_folder, check)  # type: ignore[misc]
     for tree in plan.trees:
         yield lambda tree=tree: compare(tree, source.state_folder)  # type: ignore[misc]
     yield lambda: write_note(source.state_folder, replace(plan.note, left=True))
@@ -71,12 +77,13 @@ def steps(plan: RelocationPlan, source: PipelineProject, target: PipelineProject
     yield lambda: note_file(target.state_folder).unlink(missing_ok=True)
 
 
-def _copy(tree: Tree, state_folder: Place) -> None:
+def _copy(tree: Tree, state_folder: Place, check: Step) -> None:
     if tree.source == state_folder and isinstance(state_folder, Path):
         _check_checksums(tree, state_folder)
     originals = dict(_files(tree, state_folder))
     for name, (file, _) in dict(_copies(tree, state_folder)).items():
         if name not in originals:
+            check()
             file.unlink(missing_ok=True)  # of an earlier try; its original is gone
     there = {name: size for name, (_, size) in _copies(tree, state_folder)}
 
@@ -86,7 +93,7 @@ def _copy(tree: Tree, state_folder: Place) -> None:
         done = file.suffix == ".parquet" and there.get(name) == originals.get(name, (file, -1))[1]
         return not done and is_copied(file, tree, state_folder)
 
-    copy_durably(tree.source, tree.target, keep)
+    copy_durably(tree.source, tree.target, keep, check)
 
 
 def _check_checksums(tree: Tree, state_folder: Place) -> None:

@@ -93,20 +93,30 @@ def is_there_for_hadoop(folder: ObjectPath) -> bool:
         return any(len(page) for page in obstore.list(folder.bucket.client, folder.key, chunk_size=1))
 
 
-def remove_tree(folder: Place, *, ignore_errors: bool = False) -> None:
+def _unchecked() -> None:
+    """Of what needs no lease."""
+
+
+def remove_tree(
+    folder: Place, *, ignore_errors: bool = False, check: Callable[[], None] = _unchecked
+) -> None:
     """Remove a folder and all below it; raises FileNotFoundError where a local one is not there.
 
-    On a store, what lies directly in it goes first: a record that says "complete" must not outlive what it is about.
+    On a store, what lies directly in it goes first: a record that says "complete" must not outlive what it is about. ``check``: called
+    before each request that removes; raises where the right to write is lost.
     """
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=ignore_errors)
         return
     objects = sorted((path for path, _ in objects_below(folder)), key=lambda path: len(path.parts))
-    remove_files([*objects, folder] if is_marked(folder) else objects)
+    remove_files([*objects, folder] if is_marked(folder) else objects, check)
 
 
-def remove_files(files: Sequence[Place]) -> None:
-    """Remove files of one disk or one bucket, in this order; on a store a thousand by a request. What is not there is passed over."""
+def remove_files(files: Sequence[Place], check: Callable[[], None] = _unchecked) -> None:
+    """Remove files of one disk or one bucket, in this order; on a store a thousand by a request. What is not there is passed over.
+
+    ``check``: as of ``remove_tree``.
+    """
     for file in files:
         if isinstance(file, Path):
             file.unlink(missing_ok=True)
@@ -120,6 +130,7 @@ def remove_files(files: Sequence[Place]) -> None:
     with store_errors(objects[0]):
         for start in range(0, len(objects), _A_REQUEST):
             keys = [file.key for file in objects[start : start + _A_REQUEST]]
+            check()
             try:
                 obstore.delete(objects[0].bucket.client, keys)
             except FileNotFoundError:  # Azure says so of each; S3 passes over what is not there
@@ -136,13 +147,19 @@ def copy_file(source: Place, target: Place) -> None:
         _transfer(source, target)
 
 
-def copy_files(source: Place, target: Place, keep: Callable[[Place], bool] = lambda _: True) -> None:
+def copy_files(
+    source: Place,
+    target: Place,
+    keep: Callable[[Place], bool] = lambda _: True,
+    check: Callable[[], None] = _unchecked,
+) -> None:
     """Copy all below a folder to another one, of which one at least is on a store; durable before it returns.
 
     Args:
         source: a folder, with all below it.
         target: where it goes; what is there stays, unless it has the name of a file of ``source``.
         keep: whether a file is copied, by its place in ``source``.
+        check: called before each file; raises where the right to write is lost.
 
     Raises:
         StoreUnreachable: some may be copied by then.
@@ -151,6 +168,7 @@ def copy_files(source: Place, target: Place, keep: Callable[[Place], bool] = lam
 
     def copy(file: tuple[Place, os.stat_result | ObjectState]) -> None:
         path, about = file
+        check()
         try:
             _transfer(path, target.joinpath(*parts_below(path, source)))
         except FileNotFoundError:

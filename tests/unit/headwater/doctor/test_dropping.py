@@ -147,11 +147,11 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
     """Whatever is left, no table is there without its files, the other tables are whole, and the same drop removes the rest."""
     tree, trees = dropping.remove_tree, []
 
-    def dies(folder):
+    def dies(folder, *, check):
         if len(trees) == removed:
             raise Killed
         trees.append(folder)
-        tree(folder)
+        tree(folder, check=check)
 
     with monkeypatch.context() as patched:
         patched.setattr(dropping, "remove_tree", dies)

@@ -13,6 +13,7 @@ from tests.unit.headwater.metrics.conftest import done, pipeline
 from tests.unit.headwater.storage.test_requests import cache
 
 from headwater.delta_log.table_history import table_exists
+from headwater.leases.store_lease import StoreLease
 from headwater.storage import walking
 
 __all__ = ["cache", "done", "pipeline"]
@@ -24,6 +25,30 @@ def roots(s3):
     """Both roots in one bucket."""
     number = next(_NUMBERS)
     return s3.place("places", f"drop-{number}/storage"), s3.place("places", f"drop-{number}/warehouse")
+
+
+@pytest.mark.parametrize("checks", [0, 2, 5])
+def test_one_that_stood_still_removes_nothing_more(done, capsys, monkeypatch, checks):
+    """Another update may have made the table anew: each request that removes comes after a look at the lease."""
+    monkeypatch.setattr(walking, "_A_REQUEST", 1)
+    check, seen = StoreLease.check, []
+
+    def stands_still(lease):
+        seen.append(lease)
+        if len(seen) > checks:
+            lease._taken = True
+        check(lease)
+
+    removed = []
+    delete = obstore.delete
+    monkeypatch.setattr(obstore, "delete", lambda client, keys: (removed.append(keys), delete(client, keys)))
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreLease, "check", stands_still)
+        code, answer = call(done, capsys, "silver", "--yes")
+    assert (code, answer["error"]["condition"], answer["error"]["transient"]) == (3, "LEASE_LOST", True)
+    assert len([keys for keys in removed if isinstance(keys, list)]) < checks + 1
+    assert call(done, capsys, "silver", "--yes")[0] == 0
+    assert not done.table("silver").exists()
 
 
 @pytest.mark.parametrize("requests", range(5))

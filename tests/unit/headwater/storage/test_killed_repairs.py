@@ -178,6 +178,18 @@ def test_two_that_fill_one_folder(done):
 
     with pytest.raises(LeaseLost):
         make_folder(target, late)
+    assert not target.exists()
+    assert not remains(target.parent)
+
+
+def test_one_that_stood_still_while_another_filled_the_folder(done):
+    """It had seen that the number is free; now the epoch may be live, and nothing of it is written over."""
+    target = done.checkpoint("silver").epoch_folder(3)
+    make_folder(target, lambda folder: (folder / "metadata").write_text("of another") and None)
+    with pytest.raises(LeaseLost, match="Another process"):
+        make_folder(target, lambda folder: (folder / "metadata").write_text("late") and None)
+    assert content(target) == {"metadata": b"of another"}
+    assert not remains(target.parent)
 
 
 def test_a_failure_cleans_up(done):

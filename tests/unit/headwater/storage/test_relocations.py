@@ -15,7 +15,7 @@ from headwater.checkpoints.conditions import NameTaken, PipelineRelocated
 from headwater.commands.command_line import main
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.snapshots import take_snapshot
-from headwater.errors import RefusedForSafety, UsageError
+from headwater.errors import LeaseLost, RefusedForSafety, UsageError
 from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import open_project
 from headwater.moves.relocating import compare, relocate, steps
@@ -131,6 +131,23 @@ def test_between_steps(done, target):
     relocate(done.project, target, COMMAND)
     assert whole(target) == whole(done.project)
     assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_one_that_stood_still_copies_nothing_more(done, target, monkeypatch):
+    """Another process may have ended the relocation, and an update may write at the new place: what is late is not copied over it."""
+    plan = plan_relocation(done.project, target, COMMAND)
+    count = itertools.count()
+
+    def lost():
+        if next(count) == 3:
+            raise LeaseLost("taken", remedy="none")
+
+    with pytest.raises(LeaseLost, match="taken"):
+        _ = [step() for step in steps(plan, done.project, target, lost)]
+    copied = [file for tree in plan.trees for file in content(tree.target) if "lease" not in file]
+    assert len(copied) < sum(tree.files for tree in plan.trees)
+    relocate(done.project, target, COMMAND)
+    assert whole(target) == whole(done.project)
 
 
 def test_what_the_old_place_took_in_meanwhile(done, target):
