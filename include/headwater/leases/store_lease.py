@@ -91,9 +91,15 @@ class StoreLease:
     def release(self) -> None:
         """Release it for the next one; where the store can't be reached, that one waits until it has expired."""
         with self._turn, suppress(LeaseUnreachable, StoreRefused):
-            if not self._taken:
-                self.store.write(self.holder.text(free=True), expected=self.tag)
+            if not self._taken and self._free(self.tag) is None:
+                # The answer to a renewal, or to this very write, may have been lost: then the object is ours, and has another tag.
+                seen = self.store.read()
+                if seen is not None and self.holder.wrote(seen.text) and not holder_of(seen.text).get("free"):
+                    self._free(seen.tag)
             self._taken = True
+
+    def _free(self, tag: str) -> str | None:
+        return self.store.write(self.holder.text(free=True), expected=tag)
 
 
 @contextmanager

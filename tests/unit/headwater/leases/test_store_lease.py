@@ -241,6 +241,24 @@ def test_answers_that_get_lost(hold, store: Store):
     assert holder_of(str(store.text))["free"] is True
 
 
+def test_a_renewal_that_was_done_and_failed_keeps_no_other_waiting(hold, store: Store, monkeypatch):
+    """The store went away with its answer, and is back at the end: the lease is released under the tag that it has now."""
+    write = store.write
+
+    def done_and_away(text: str, *, expected: str | None) -> str | None:
+        write(text, expected=expected)
+        raise LeaseUnreachable("away")
+
+    with hold("first") as first:
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "write", done_and_away)
+            with pytest.raises(LeaseUnreachable):
+                first.renew()
+        first.check()
+    with hold("second"):
+        pass
+
+
 def test_a_renewal_whose_answer_got_lost_is_not_counted_from_now(hold, store: Store, times: Times):
     """What is read back may have been written by an earlier request: the holder stands back as early as if it had not renewed."""
     with hold("first") as first:
