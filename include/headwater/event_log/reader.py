@@ -131,6 +131,11 @@ def flow_results(
     )
 
 
+def has_user_action(state_folder: Place, update_id: str) -> bool:
+    """Whether what a person did under an id is recorded: a verb that is run again need not say it twice."""
+    return bool(events(state_folder, update_id=update_id, event_type="user_action", limit=1))
+
+
 def last_batch(state_folder: Place, flow: str, epoch: int) -> int | None:
     """The highest batch of a flow's epoch that the log has a record of."""
     rows = query(

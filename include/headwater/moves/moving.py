@@ -17,7 +17,7 @@ from headwater.checkpoints.table_move import TableMove, mark_file, mark_old_name
 from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
-from headwater.event_log.reader import last_batches
+from headwater.event_log.reader import has_user_action, last_batches
 from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import sync_folder, write_atomically
 from headwater.graph.pipeline_project import PipelineProject
@@ -79,9 +79,9 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     yield lambda: _forget(move, wish.source.state_folder)
     yield lambda: mark_old_name(move, wish.source.state_folder)
     yield lambda: rewrite_manifests(move, wish)
-    yield lambda: _record(move, wish.target)
+    yield lambda: _record(move, wish.target, resumed=plan.resumed)
     if not move.within:
-        yield lambda: _tell(move, wish.source)
+        yield lambda: _tell(move, wish.source, resumed=plan.resumed)
     # The source's first: where the target's is left, the same command ends it.
     for journal in reversed(wish.journals):
         yield lambda journal=journal: journal.unlink(missing_ok=True)  # type: ignore[misc]
@@ -131,8 +131,10 @@ def _forget(move: TableMove, state: Place) -> None:
             folder.rmdir()
 
 
-def _record(move: TableMove, project: PipelineProject) -> None:
+def _record(move: TableMove, project: PipelineProject, *, resumed: bool) -> None:
     """Record the move, and the last batch of each flow: records under the old name are no longer the flow's."""
+    if resumed and has_user_action(project.state_folder, move.move_id):
+        return  # the last that is recorded
     recorded = last_batches(project.state_folder)
     with _events(move, project) as events:
         for flow, (epoch, batch, ends) in move.last_batches.items():
@@ -150,7 +152,9 @@ def _record(move: TableMove, project: PipelineProject) -> None:
         _emit(move, events, move.target.dataset)
 
 
-def _tell(move: TableMove, project: PipelineProject) -> None:
+def _tell(move: TableMove, project: PipelineProject, *, resumed: bool) -> None:
+    if resumed and has_user_action(project.state_folder, move.move_id):
+        return
     with _events(move, project) as events:
         _emit(move, events, move.source.dataset)
 

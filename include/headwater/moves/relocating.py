@@ -17,6 +17,7 @@ from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.relocation_note import note_file, write_note
 from headwater.checkpoints.whole_folders import copy_durably
 from headwater.errors import RefusedForSafety, StorageFailed
+from headwater.event_log.reader import has_user_action
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.moves.relocation_plan import RelocationPlan, Tree, is_copied, plan_relocation
@@ -66,8 +67,7 @@ def steps(
 ) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     yield lambda: write_note(target.state_folder, plan.note)
-    if not plan.resumed:
-        yield lambda: _record(plan, source)
+    yield lambda: _record(plan, source)
     for tree in plan.trees:
         yield lambda tree=tree: _copy(tree, source.state_folder, check)  # type: ignore[misc]
     for tree in plan.trees:
@@ -143,6 +143,8 @@ def _copies(tree: Tree, state_folder: Place) -> Iterator[tuple[str, tuple[Place,
 def _record(plan: RelocationPlan, source: PipelineProject) -> None:
     """In the log that is about to be copied: a record that only the copy has would be lost by a second try."""
     note = plan.note
+    if plan.resumed and has_user_action(source.state_folder, note.relocation_id):
+        return
     with EventLogWriter(
         source.state_folder, source.pipeline_id, source.spec.name, note.relocation_id
     ) as events:
