@@ -102,6 +102,11 @@ def place_of(text: str | Place, *, store: ObjectStore | None = None) -> Place:
         raise StoreRefused(
             f"{text!a} has a part `.` or `..`.", remedy="Write the whole address without them."
         )
+    if re.search(r"[\x00-\x1f\x7f]", key):
+        raise StoreRefused(
+            f"{text!a} has a character that no address has: a line break, a tab or the like.",
+            remedy="Write the address without it; a file or a variable that it comes from may end with a line break.",
+        )
     if scheme == "s3" and not _BUCKET.fullmatch(name):
         raise StoreRefused(
             f"{without_login(text)!a} names no bucket: the name of one has letters, digits, dots, hyphens and underscores.",

@@ -322,7 +322,7 @@ def test_texts_name_places(tmp_path):
     assert near(place, "s3://other/x").bucket.store == place.bucket.store
     assert place_of(str(tmp_path)) == tmp_path
     assert place_of(place) is place
-    for wrong in ("s3:///a", "s3://b/../c", "s3://b?x/c", "s3://AKIA:wJ/al@b/c"):
+    for wrong in ("s3:///a", "s3://b/../c", "s3://b?x/c", "s3://AKIA:wJ/al@b/c", "s3://b/c\n", "s3://b/c\td"):
         with pytest.raises(UsageError) as caught:
             place_of(wrong)
         assert "wJ" not in str(caught.value)
