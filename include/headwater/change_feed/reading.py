@@ -9,7 +9,7 @@ from typing import Any
 from headwater.change_feed.change_range import ChangeRange
 from headwater.change_feed.far_times import refuse_far_times
 from headwater.errors import ChangeFeedBroken, SourceUnreachable
-from headwater.storage.delta_tables import delta_table
+from headwater.storage.delta_tables import delta_errors, delta_table
 from headwater.storage.place import Place
 
 _FEED = "delta.enableChangeDataFeed"
@@ -55,6 +55,7 @@ def arrow_table(table: Place, changes: ChangeRange) -> Any:
         ChangeFeedBroken: if rows were changed and the table kept no change feed of it, its files are gone, or they have times that
             delta-rs would read as others.
         SourceUnreachable: if they may not be read.
+        StoreUnreachable, StoreRefused: the store does not answer, or denies access.
 
     """
     import pyarrow as pa
@@ -64,23 +65,33 @@ def arrow_table(table: Place, changes: ChangeRange) -> Any:
     if not changes.snapshot and not _keeps_feed(table) and (changes.rewrites or counts.delete != 0):
         raise _no_feed(changes)
     try:
-        refuse_far_times(table, changes)
-        if changes.snapshot:
-            return _snapshot(table, changes)
-        feed = delta_table(table).load_cdf(
-            starting_version=changes.start_version, ending_version=changes.end_version
-        )
-        return pa.table(feed.read_all())
+        with delta_errors(table):
+            refuse_far_times(table, changes)
+            if changes.snapshot:
+                return _snapshot(table, changes)
+            feed = delta_table(table).load_cdf(
+                starting_version=changes.start_version, ending_version=changes.end_version
+            )
+            return pa.table(feed.read_all())
     except PermissionError as error:
         raise SourceUnreachable(
             f"The files of {changes.table} may not be read: {error}", where=table
         ) from None
     except (DeltaError, OSError) as error:
-        raise ChangeFeedBroken(
-            f"The versions {changes.start_version} to {changes.end_version} of {changes.table} can't be read: {error}",
-            where=table,
-            remedy="Read them with Spark where delta-rs can't. Where files are gone, the table was vacuumed too early.",
-        ) from None
+        raise _unreadable(error, table, changes) from None
+    except Exception as error:
+        # delta-rs has no class for a data file that is gone or damaged.
+        if type(error) is not Exception:
+            raise
+        raise _unreadable(error, table, changes) from None
+
+
+def _unreadable(error: Exception, table: Place, changes: ChangeRange) -> ChangeFeedBroken:
+    return ChangeFeedBroken(
+        f"The versions {changes.start_version} to {changes.end_version} of {changes.table} can't be read: {error}",
+        where=table,
+        remedy="Read them with Spark where delta-rs can't. Where files are gone, the table was vacuumed too early.",
+    )
 
 
 def _snapshot(table: Place, changes: ChangeRange) -> Any:

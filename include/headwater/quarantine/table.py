@@ -14,7 +14,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.errors import StorageFailed, UnknownQuarantinedRow
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
-from headwater.storage.delta_tables import delta_table
+from headwater.storage.delta_tables import delta_errors, delta_table
 from headwater.storage.place import Place
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def _query(table: Place, sql: str) -> list[dict[str, Any]]:
     from deltalake.exceptions import DeltaError
 
     try:
-        answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
+        with delta_errors(table):
+            answer = QueryBuilder().register("q", delta_table(table)).execute(sql).read_all()
     except DeltaError as error:
         raise log_unreadable(error, table) from None
     records: list[dict[str, Any]] = pa.table(answer).to_pylist()

@@ -8,7 +8,9 @@ Decision 0184.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from headwater.storage.conditions import StoreRefused, StoreUnreachable, refuse_what_is_no_store, store_errors
@@ -39,6 +41,11 @@ def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | N
         StoreUnreachable: it may be written or not; read it to know.
 
     """
+    return _decided(partial(_create, place, text, quick=quick), place)
+
+
+def _decided(write: Callable[[], str | None], place: ObjectPath) -> str | None:
+    """What a conditional write gives, which is tried again while it raises _Undecided."""
     from tenacity import (
         RetryError,
         Retrying,
@@ -53,10 +60,10 @@ def create_text(place: ObjectPath, text: str, *, quick: bool = False) -> str | N
         wait=wait_random_exponential(0.1, max=2),
     )
     try:
-        tag: str | None = tries(_create, place, text, quick=quick)
+        tag: str | None = tries(write)
     except RetryError:
         raise StoreUnreachable(
-            f"The store answered {_CONFLICTS} times that another request is writing this object, and none is there.",
+            f"The store answered {_CONFLICTS} times that another request is writing this object, and none has.",
             where=place,
         ) from None
     return tag
@@ -76,7 +83,17 @@ def _create(place: ObjectPath, text: str, *, quick: bool) -> str | None:
 
 def change_text(place: ObjectPath, text: str, tag: str, *, quick: bool = False) -> str | None:
     """As ``create_text``, where the object is still the one of ``tag``; None where it is another one or gone."""
-    return _put(place, text, {"e_tag": tag}, quick=quick)
+    return _decided(partial(_change, place, text, tag, quick=quick), place)
+
+
+def _change(place: ObjectPath, text: str, tag: str, *, quick: bool) -> str | None:
+    """As ``change_text``; raises _Undecided where the store refused, and the object is the one that it was to be."""
+    new = _put(place, text, {"e_tag": tag}, quick=quick)
+    if new is None:
+        seen = read_tagged(place, quick=quick)
+        if seen is not None and seen[1] == tag:
+            raise _Undecided
+    return new
 
 
 def write_if_unchanged(place: ObjectPath, text: str, tag: str | None) -> bool:
@@ -171,7 +188,7 @@ def _put(place: ObjectPath, text: str, mode: Any, *, quick: bool) -> str | None:
     from obstore import exceptions as o
 
     try:
-        with store_errors(place):
+        with store_errors(place, conditional=True):
             client = place.bucket.quick_client if quick else place.bucket.client
             done = obstore.put(client, place.key, text.encode(), mode=mode, use_multipart=False)
     except (FileExistsError, FileNotFoundError, o.AlreadyExistsError, o.PreconditionError):

@@ -11,9 +11,19 @@ from headwater.errors import HeadwaterError, UpdateFailed, UsageError
 from headwater.storage.retries import waited_in_vain
 
 # obstore has classes of its own for these where one object is asked for, but not for listings, copies and removals.
-_DENIED = re.compile(r"status code: 40[13]\b")
+_DENIED = re.compile(r"status code:? 40[13]\b")
+# What the client itself does wrong, as far as an answer tells: it gets the same answer each time.
+_REFUSED = re.compile(r"status code:? 4(?!08|09|12|25|29)\d\d\b")
+# Of these 400 says only that the body did not arrive whole, or in time.
+_NOT_ARRIVED = ("RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+# What every client of obstore's kind begins with, the one in delta-rs too.
+_OF_A_STORE = re.compile(
+    r"Generic (S3|MicrosoftAzure|GCS) error|Error performing (GET|PUT|HEAD|POST|DELETE|LIST|list)\b"
+)
+_GONE = re.compile(r"status code:? 404\b|NoSuchKey|BlobNotFound")
+_SIGNS = re.compile(r"(\x1b\[[\d;]*m|\u21b3|\s)+")
 # A signature holds for some minutes.
 _WRONG_TIME = ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture")
 
@@ -47,11 +57,13 @@ def not_on_a_store(what: str, place: object) -> NotOnAStore:
 
 
 @contextmanager
-def store_errors(place: object) -> Iterator[None]:
+def store_errors(place: object, *, conditional: bool = False) -> Iterator[None]:
     """Turn what obstore raises inside the block into errors of ours; a key that is not there stays a FileNotFoundError.
 
+    ``conditional``: a condition that does not hold stays what obstore raises; where none was sent, a conflict is one that passes.
+
     Raises:
-        StoreRefused: the bucket is not there, or the credentials do not do.
+        StoreRefused: the bucket is not there, the credentials do not do, or the store will never serve the request.
         StoreUnreachable: no answer, or none but errors of the server.
     """
     from obstore import exceptions as o
@@ -64,10 +76,35 @@ def store_errors(place: object) -> Iterator[None]:
         raise
     except (o.PermissionDeniedError, o.UnauthenticatedError, PermissionError) as error:
         raise _denied(error, place) from None
-    except (o.PreconditionError, o.AlreadyExistsError, o.NotSupportedError, FileExistsError):
+    except o.NotSupportedError:
         raise
+    except (o.PreconditionError, o.AlreadyExistsError, FileExistsError) as error:
+        if conditional and not any(code in str(error) for code in _NO_BUCKET):
+            raise
+        raise _answer(error, place) from None
     except o.BaseError as error:
         raise _answer(error, place) from None
+
+
+@contextmanager
+def store_errors_of_delta(place: object) -> Iterator[None]:
+    """As ``store_errors``, of what delta-rs raises inside the block: it tells a store that is away from other failures by its text alone.
+
+    Raises:
+        StoreRefused, StoreUnreachable: as there. Whatever else delta-rs raises passes as it is.
+    """
+    try:
+        yield
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        # It writes the causes below each other, with signs and colours between them.
+        text = _SIGNS.sub(" ", str(error))
+        # A file that is gone is the table's matter.
+        gone = _GONE.search(text) and not any(code in text for code in _NO_BUCKET)
+        if gone or not _OF_A_STORE.search(text):
+            raise
+        raise _answer(OSError(text), place) from None
 
 
 def refuse_what_is_no_store(meta: Mapping[str, Any], place: object) -> None:
@@ -109,8 +146,21 @@ def _answer(error: BaseException, place: object) -> HeadwaterError:
         for word in ("incorrectly configured region", "PermanentRedirect", "AuthorizationHeaderMalformed")
     ):
         return _refused(f"The bucket is in another region: {_reason(error)}.", place)
-    if _DENIED.search(text) or _reason(error) in _EXPIRED:
+    if _DENIED.search(text) or _reason(error) in (*_EXPIRED, *_WRONG_TIME):
         return _denied(error, place)
+    return _refused_or_away(error, place)
+
+
+def _refused_or_away(error: BaseException, place: object) -> HeadwaterError:
+    """The error of an answer by which nothing is known but whether it is for good."""
+    text = str(error)
+    if _REFUSED.search(text) and _reason(error) not in _NOT_ARRIVED:
+        return StoreRefused(
+            f"The store refuses this request: {_reason(error)}.",
+            where=place,
+            remedy="Trying again gives the same answer. Check the address (an object's name has 1024 bytes at most), `object_store` "
+            "(endpoint, path_style) in pipeline.yml, and that the credentials have not expired.",
+        )
     waited_in_vain(text)
     return StoreUnreachable(
         f"The object store does not answer as it should: {_reason(error)}.",

@@ -5,10 +5,12 @@ Decision 0184, decision 0222.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from headwater.storage.conditions import store_errors_of_delta
 from headwater.storage.listing import current_look
 from headwater.storage.mirrors import LOG, mirrored_log, mirrored_table, remembered
 from headwater.storage.object_path import ObjectPath
@@ -22,10 +24,22 @@ _PLAIN = "/-_.!~'()*:@&=+$,;"
 
 
 def delta_table(place: Place, version: int | None = None) -> DeltaTable:
-    """The table at a place, at a version or its newest; raises what delta-rs raises."""
+    """The table at a place, at a version or its newest.
+
+    Raises:
+        Exception: what delta-rs raises.
+        StoreRefused, StoreUnreachable: the store does not answer, or denies access.
+    """
     from deltalake import DeltaTable
 
-    return DeltaTable(_address(place), version=version, storage_options=delta_options(place))
+    address, options = _address(place), delta_options(place)
+    with delta_errors(place):
+        return DeltaTable(address, version=version, storage_options=options)
+
+
+def delta_errors(place: Place) -> AbstractContextManager[None]:
+    """In which delta-rs works on a table: that its store is away is raised as of ``delta_table``, and all else as it is."""
+    return store_errors_of_delta(place) if isinstance(place, ObjectPath) else nullcontext()
 
 
 def table_log(place: Place, version: int | None = None) -> DeltaTable:
@@ -111,10 +125,12 @@ def _copied(place: ObjectPath) -> DeltaTable:
 
 
 def append(place: Place, rows: Any, **how: Any) -> None:
-    """``write_deltalake`` to a place; ``how``: its other arguments."""
+    """``write_deltalake`` to a place; ``how``: its other arguments. Raises as ``delta_table``."""
     from deltalake import write_deltalake
 
-    write_deltalake(_address(place), rows, storage_options=delta_options(place), **how)
+    address, options = _address(place), delta_options(place)
+    with delta_errors(place):
+        write_deltalake(address, rows, storage_options=options, **how)
 
 
 def _address(place: Place) -> str:

@@ -127,16 +127,19 @@ def remove_files(files: Sequence[Place], check: Callable[[], None] = _unchecked)
 
     from headwater.storage.conditions import store_errors
 
-    with store_errors(objects[0]):
-        for start in range(0, len(objects), _A_REQUEST):
-            keys = [file.key for file in objects[start : start + _A_REQUEST]]
-            check()
-            try:
-                obstore.delete(objects[0].bucket.client, keys)
-            except FileNotFoundError:  # Azure says so of each; S3 passes over what is not there
-                for key in keys:
-                    with suppress(FileNotFoundError):
-                        obstore.delete(objects[0].bucket.client, key)
+    def delete(keys: str | list[str]) -> None:
+        with store_errors(objects[0]):
+            obstore.delete(objects[0].bucket.client, keys)
+
+    for start in range(0, len(objects), _A_REQUEST):
+        keys = [file.key for file in objects[start : start + _A_REQUEST]]
+        check()
+        try:
+            delete(keys)
+        except FileNotFoundError:  # Azure says so of each; S3 passes over what is not there
+            for key in keys:
+                with suppress(FileNotFoundError):
+                    delete(key)
 
 
 def copy_file(source: Place, target: Place) -> None:

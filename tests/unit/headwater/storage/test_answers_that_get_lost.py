@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 from tests.failing_store import FailingStore, Fails, failing_store
 from tests.object_stores import leading_to
 
+from headwater.change_feed.change_range import range_after
+from headwater.change_feed.reading import arrow_table
+from headwater.errors import ChangeFeedBroken, HeadwaterError
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
+from headwater.quarantine.table import _query
 from headwater.storage import retries
+from headwater.storage.access import ObjectStore
 from headwater.storage.atomic import refuse_without_conditions
+from headwater.storage.delta_tables import append
 from headwater.storage.retries import Tries
 
 _NUMBERS = itertools.count()
@@ -36,6 +43,59 @@ def place(failing: FailingStore, monkeypatch, tmp_path):
         monkeypatch.setattr(retries, name, Tries(1, timedelta(seconds=1), **pauses))
     yield failing.place("places", f"lost-{next(_NUMBERS)}")
     failing.plan()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """delta-rs gives up soon, too."""
+    options = ObjectStore.delta_options.fget  # type: ignore[attr-defined]
+    soon = {"max_retries": "1", "retry_timeout": "1s", "backoff_config.init_backoff": "1ms"}
+    monkeypatch.setattr(ObjectStore, "delta_options", property(lambda store: {**options(store), **soon}))
+
+
+def _changes(table):
+    changes = range_after("t", table, None)
+    assert changes is not None
+    return arrow_table(table, changes).num_rows
+
+
+def _outcome(look, table):
+    try:
+        return look(table)
+    except HeadwaterError as error:
+        return error
+
+
+def _held(table):
+    return len(_query(table, "select * from q"))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("look", [_changes, _held])
+def test_a_store_that_is_away_is_no_damage(failing, place, look):
+    """Whichever request of delta-rs it is: that passes, and nobody is told that files are gone or a position can't go on."""
+    for number in range(2):
+        append(place, pa.table({"id": [number]}), mode="append")
+    failing.plan()
+    assert look(place) == 2
+    requests = failing.plan()
+    for at in range(requests):
+        failing.plan(Fails.FROM_THEN_ON, at)
+        seen = _outcome(look, place)
+        # Some requests delta-rs can do without.
+        assert seen == 2 or seen.transient, seen
+        assert "\x1b" not in str(seen)
+    assert requests > 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_file_that_is_gone_is_damage(place):
+    """The store answers: what is missing is the table's matter, and does not pass."""
+    append(place, pa.table({"id": [1]}))
+    (file,) = place.glob("*.parquet")
+    file.unlink()
+    with pytest.raises(ChangeFeedBroken):
+        _changes(place)
 
 
 @pytest.mark.parametrize("at", range(6))

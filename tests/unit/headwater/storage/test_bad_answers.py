@@ -14,10 +14,10 @@ from headwater.errors import LeaseUnreachable
 from headwater.leases.conditional_store import StoredObject
 from headwater.storage import retries
 from headwater.storage.access import ObjectStore
-from headwater.storage.atomic import create_text, read_tagged
+from headwater.storage.atomic import change_text, create_text, read_tagged
 from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.object_path import Bucket, ObjectPath
-from headwater.storage.walking import files_below
+from headwater.storage.walking import copy_file, files_below, remove_files
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -37,7 +37,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_HEAD = do_PUT = do_GET  # noqa: N815 - the name that http.server looks for
+    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815 - the name that http.server looks for
 
     def log_message(self, *_):
         """Say nothing."""
@@ -74,6 +74,12 @@ def credentials(monkeypatch):
         (404, "NoSuchBucket", StoreRefused),
         (301, "PermanentRedirect", StoreRefused),
         (400, "AuthorizationHeaderMalformed", StoreRefused),
+        (400, "RequestTimeTooSkewed", StoreRefused),
+        (400, "KeyTooLongError", StoreRefused),
+        (405, "MethodNotAllowed", StoreRefused),
+        (400, "RequestTimeout", StoreUnreachable),
+        (408, "RequestTimeout", StoreUnreachable),
+        (429, "TooManyRequests", StoreUnreachable),
         (503, "SlowDown", StoreUnreachable),
         (500, "InternalError", StoreUnreachable),
     ],
@@ -124,6 +130,32 @@ def test_credentials_that_have_expired_are_named():
     with answering(400, "ExpiredToken") as place, pytest.raises(StoreRefused, match="ExpiredToken") as caught:
         place.read_text()
     assert "credentials" in caught.value.remedy
+
+
+@pytest.mark.parametrize("code", ["OperationAborted", "ConditionalRequestConflict"])
+def test_a_conflict_without_a_condition_passes(code):
+    """409 for a plain write, a copy or a removal says that another request is under way; nobody is told that an object is there."""
+    with answering(409, code) as place:
+        for call in (
+            lambda: place.write_text("x"),
+            lambda: place.unlink(missing_ok=True),
+            lambda: remove_files([place, place.parent / "other"]),
+            lambda: copy_file(place, place.parent / "other"),
+        ):
+            with pytest.raises(StoreUnreachable, match="does not answer as it should") as caught:
+                call()
+            assert caught.value.transient
+
+
+def test_nothing_is_removed_or_changed_where_there_is_no_bucket():
+    """A removal and a conditional write say so: what is asked for was not done."""
+    with answering(404, "NoSuchBucket") as place:
+        for call in (
+            lambda: remove_files([place, place.parent / "other"]),
+            lambda: change_text(place, "x", '"tag"'),
+        ):
+            with pytest.raises(StoreRefused, match="bucket"):
+                call()
 
 
 def test_a_busy_store_is_tried_again():

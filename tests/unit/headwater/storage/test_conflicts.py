@@ -7,7 +7,7 @@ from tests.faulty_store import Fault, Plan, faulty_store
 
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
-from headwater.storage.atomic import create_text
+from headwater.storage.atomic import change_text, create_text
 from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.delta_tables import delta_table
 
@@ -53,6 +53,21 @@ def test_it_is_tried_again(busy):
         create_text(place / "two", "ours")
     plan.times = 0
     assert not (place / "two").exists()
+
+
+def test_a_change_is_tried_again(busy):
+    """The object is still the one that it was to be: nobody has changed it, and no caller is told that somebody has."""
+    plan, place = busy
+    tag = create_text(place / "three", "first")
+    plan.times = 2
+    new = change_text(place / "three", "second", tag)
+    assert new is not None
+    assert change_text(place / "three", "third", tag) is None
+    plan.times = 100
+    with pytest.raises(StoreUnreachable, match="another request"):
+        change_text(place / "three", "third", new)
+    plan.times = 0
+    assert (place / "three").read_text() == "second"
 
 
 def test_the_event_log_has_no_gap(busy, tmp_path, monkeypatch):
