@@ -150,6 +150,17 @@ def test_one_that_stood_still_copies_nothing_more(done, target, monkeypatch):
     assert whole(target) == whole(done.project)
 
 
+@pytest.mark.parametrize("done_before", [1, 2, 6, 9])
+def test_a_second_run_records_it_once(done, target, done_before):
+    """Wherever the first one ended: before it recorded the relocation, or after it."""
+    every = steps(plan_relocation(done.project, target, COMMAND), done.project, target)
+    for step in itertools.islice(every, done_before):
+        step()
+    relocate(done.project, target, COMMAND)
+    records = events(target.state_folder, event_type="user_action")
+    assert [record["details"]["user_action"]["action"] for record in records] == ["RELOCATE"]
+
+
 def test_what_the_old_place_took_in_meanwhile(done, target):
     """After a try that died, an update at the old place is allowed: what it wrote goes along, what it removed does not."""
     plan = plan_relocation(done.project, target, COMMAND)

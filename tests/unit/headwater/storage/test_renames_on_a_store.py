@@ -23,10 +23,11 @@ from tests.unit.headwater.storage.test_requests import cache
 from headwater.checkpoints.table_move import refuse_old_names, unfinished_move
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import HeadwaterError
+from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.moves import stored_folders
 from headwater.moves.move_plan import Wish, plan_move
-from headwater.moves.moving import move_table
+from headwater.moves.moving import move_table, steps
 from headwater.moves.stored_folders import carry_over, contents
 from headwater.storage import walking
 from headwater.storage.delta_tables import delta_table
@@ -97,6 +98,16 @@ def test_killed_before_each_write(done, cleaned, monkeypatch):
     assert everything(after) == before
     assert not contents(table)
     assert not any(name.endswith(".making") for name in contents(after.parent))
+
+
+def test_a_second_run_records_it_once(done):
+    """The first one ended after it had recorded the rename, and before it removed the journal."""
+    wish = Wish(done.project, done.project, "silver", "purified", "headwater rename")
+    for step in list(steps(plan_move(wish), wish, ours))[:-1]:
+        step()
+    move_table(wish)
+    records = events(done.project.state_folder, event_type="user_action")
+    assert [record["details"]["user_action"]["action"] for record in records] == ["RENAME"]
 
 
 def test_killed_moves(done):
