@@ -8,7 +8,7 @@ from functools import cached_property
 from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadable
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_role import FlowRole
-from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.table_history import FlowCommit, flow_commits
 from headwater.doctor.known_positions import known_positions, rows_by_batch
@@ -21,6 +21,7 @@ from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, CHECKS_OF_V
 from headwater.preflight.damage import Damage
 from headwater.preflight.flow_start import FlowStart, Positions
 from headwater.storage.place import Place
+from headwater.storage.walking import names_in
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class FlowCase:
         if not facts.checkpoint.state_file.exists() and newest > facts.state.epoch:
             return replace(facts, state=FlowState(epoch=newest))
         return facts
+
+    @cached_property
+    def seen(self) -> tuple[object, ...]:
+        """By what is known whether an update, or another repair, has been at the checkpoint since this case was looked at."""
+        checkpoint = flow_checkpoint(self.project.state_folder, self.flow.target, self.flow.name)
+        return _seen(checkpoint)
 
     @cached_property
     def identity(self) -> FlowIdentity:
@@ -136,3 +143,18 @@ class FlowCase:
         state_folder, flow = self.project.state_folder, self.flow
         checkpoint = flow_checkpoint(state_folder, flow.target, flow.name)
         return unused_epoch(checkpoint, flow.name, self.identity, self.table, last_batches(state_folder))
+
+
+def _seen(checkpoint: FlowCheckpoint) -> tuple[object, ...]:
+    """What its file of state says, and which batches each epoch has."""
+    state = checkpoint.state_file
+    try:
+        logs = [
+            checkpoint.epoch_folder(epoch) / log
+            for epoch in checkpoint.epochs_begun()
+            for log in ("offsets", "commits")
+        ]
+        names = [(str(log), sorted(names_in(log)) if log.is_dir() else None) for log in logs]
+        return state.read_bytes() if state.exists() else None, names
+    except OSError as error:  # what may not be read is a finding of its own
+        return (type(error),)

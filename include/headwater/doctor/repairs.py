@@ -38,6 +38,7 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
         TableOwned: where another pipeline fills the table: an epoch created here would make it look like ours.
     """
+    _ = case.seen  # of now: under the lease it is looked at again
     refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairPlan
 from headwater.doctor.snapshots import BEFORE, Snapshot, take_snapshot
-from headwater.errors import StorageFailed
+from headwater.errors import RefusedForSafety, StorageFailed
 from headwater.event_log.writer import EventLogWriter
 
 
@@ -44,6 +44,16 @@ def _storage(case: FlowCase) -> Iterator[None]:
         ) from None
 
 
+def _refuse_outdated(case: FlowCase, plan: RepairPlan) -> None:
+    """Refuse a plan that was made of another checkpoint than the one that is there now: what it says of rows is no longer so."""
+    if replace(case).seen != case.seen:
+        raise RefusedForSafety(
+            f"The checkpoint of {plan.flow!r} has changed since this repair was planned: an update or another repair was at it meanwhile.",
+            where=case.start.checkpoint.folder,
+            remedy="Nothing was changed. Look at the plan of now, and carry that one out: run the same command again.",
+        )
+
+
 def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
     """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs."""
     with _storage(case), case.project.lease(f"snapshot-{uuid.uuid4()}"):
@@ -51,15 +61,17 @@ def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
 
 
 def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
-    """Carry out a plan; ``case`` is the one it was made of, and nothing has changed since.
+    """Carry out a plan; ``case`` is the one it was made of.
 
     Raises:
         UpdateInProgress: where an update, or another repair, holds the lease; nothing was changed.
+        RefusedForSafety: where one of them came between the plan and the lease; nothing was changed.
         StorageFailed: where storage can't be written to; what was live before is still live.
     """
     project = case.project
     repair_id = str(uuid.uuid4())
     with _storage(case), project.lease(f"repair-{repair_id}") as lease:
+        _refuse_outdated(case, plan)
         snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"{BEFORE}{plan.action}")
         before = case.epoch
         done = plan.carry_out(lease.check)

@@ -8,14 +8,15 @@ import threading
 import obstore
 import pytest
 from tests.unit.headwater.doctor.test_open_epoch import case_of, content, ours
-from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.metrics.conftest import delta_offset, done, pipeline, write_checkpoint
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.whole_folders import make_folder, unfinished
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
-from headwater.errors import LeaseLost
+from headwater.doctor.surgery import operate
+from headwater.errors import LeaseLost, RefusedForSafety
 from headwater.preflight.damage import Repair
 
 __all__ = ["done", "pipeline"]
@@ -163,6 +164,20 @@ def test_a_lease_that_was_lost(done):
         with pytest.raises(LeaseLost, match="Another process"):
             plan.carry_out(meanwhile)
         assert checkpoint.read_state() == FlowState(epoch=7)
+
+
+def test_a_plan_that_is_outdated(done):
+    """An update took in a batch between the plan and the lease: what the plan says of rows is no longer so, and nothing is changed."""
+    case = case_of(done, "silver")
+    plan = plan_repair(case, *ACTIONS["rewind"])
+    write_checkpoint(case.start.folder, 1, [delta_offset(done.table("bronze"), 1)])
+    before = content(done.checkpoint("silver").folder)
+    with pytest.raises(RefusedForSafety, match="has changed since"):
+        operate(case, plan)
+    assert content(done.checkpoint("silver").folder) == before
+    assert not snapshots_of(done.project.state_folder, "silver", "silver")
+    now = case_of(done, "silver")
+    assert operate(now, plan_repair(now, *ACTIONS["rewind"])).snapshot is not None
 
 
 def test_two_that_fill_one_folder(done):
