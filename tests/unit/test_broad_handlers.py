@@ -19,6 +19,7 @@ ALLOWED = {
     ("include/headwater/definitions/bound_names.py", "_same"): "values of a user's that can't be compared are not the same",
     ("include/headwater/doctor/diagnosis.py", "_remedy"): "one remedy that can't be planned, mostly for the damage itself, is shown as such beside the others",
     ("include/headwater/change_feed/reading.py", "arrow_table"): "delta-rs raises plain Exception for a data file that is gone; any subclass is raised again",
+    ("include/headwater/doctor/flow_case.py", "_seen"): "what may not be read is the same before and after, and a finding of its own",
     ("include/headwater/event_log/hooks.py", "EventHooks._call"): "a user's hook may raise anything, exit() too: it is recorded, and ends no update",
     ("include/headwater/event_log/live_driver.py", "live_driver"): "a link to Spark's page: without the file, whole, there is none",
     ("include/headwater/event_log/retention.py", "keep_event_log"): "upkeep of the log after an update: what fails is printed, and due again the next day",

@@ -186,7 +186,7 @@ def test_a_stream_after_its_history_is_begun_whole(pipeline, monkeypatch, puts):
     def dies(place: ObjectPath, data: bytes) -> int:
         if len(written) == puts:
             # Whoever is killed tidies nothing up.
-            patched.setattr(whole_folders, "_is", lambda *_: False)
+            patched.setattr(whole_folders, "write_if_unchanged", lambda *_: False)
             raise Killed
         written.append(place)
         return write(place, data)
