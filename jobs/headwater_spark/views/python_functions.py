@@ -5,16 +5,17 @@ from __future__ import annotations
 import dis
 import hashlib
 import pickle
-import sysconfig
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.machinery import PathFinder
-from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+
+from headwater_spark.views.installed_code import is_importable, is_installed, is_installed_code, version_of
 
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis))
 _DEPTH = 20
+# With these a function sees what its variables are called.
+_BY_NAME = {"locals", "vars", "dir", "eval", "exec"}
 
 
 class NotDigestible(Exception):
@@ -47,55 +48,69 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[str]:  # noqa:
     if depth > _DEPTH:
         raise NotDigestible("it goes too deep")
     below = partial(_parts, seen=seen, depth=depth + 1)
-    if isinstance(value, _VALUES):
-        yield f"{type(value).__name__} {value!r}"
-    elif isinstance(value, FunctionType):
+    # A class that inherits from one of these may do more than it has.
+    kind = type(value)
+    if kind in _VALUES:
+        yield f"{kind.__name__} {value!r}"
+    elif isinstance(value, FunctionType | ModuleType):
         if id(value) in seen:
             yield "again"
             return
         seen.add(id(value))
-        yield from _function_parts(value, below)
+        yield from (
+            _function_parts(value, below) if isinstance(value, FunctionType) else _module_parts(value, below)
+        )
     elif isinstance(value, CodeType):
         yield from _code_parts(value, below)
-    elif isinstance(value, ModuleType):
-        yield _module_name(value)
     elif isinstance(value, BuiltinFunctionType):
-        yield f"builtin {value.__module__}.{value.__qualname__}"
-    elif isinstance(value, tuple | list):
-        yield type(value).__name__
+        yield from _builtin_parts(value, below)
+    elif isinstance(value, tuple | list) and kind in (tuple, list):
+        # How many there are says which of those that follow it has, and which what is around it.
+        yield f"{kind.__name__} {len(value)}"
         for one in value:
             yield from below(one)
-    elif isinstance(value, frozenset | set):
-        yield type(value).__name__
+    elif isinstance(value, frozenset | set) and kind in (frozenset, set):
+        yield f"{kind.__name__} {len(value)}"
         yield from sorted("\n".join(below(one)) for one in value)
-    elif isinstance(value, dict):
-        yield "dict"
+    elif isinstance(value, dict) and kind is dict:
+        yield f"dict {len(value)}"
         for key, one in value.items():
             yield from below(key)
             yield from below(one)
-    elif isinstance(value, partial):
+    elif isinstance(value, partial) and kind is partial:
         yield "partial"
         yield from below((value.func, value.args, value.keywords))
-    elif isinstance(value, type) and _is_installed(value.__module__):
-        yield f"class {value.__module__}.{value.__qualname__}"
+    elif isinstance(value, type) and is_installed(value.__module__):
+        yield f"class {value.__module__}.{value.__qualname__} {version_of(value.__module__)}"
     else:
-        raise NotDigestible(f"it uses a value of type {type(value).__name__}")
+        raise NotDigestible(f"it uses a value of type {kind.__name__}")
 
 
 def _function_parts(function: FunctionType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
-    if _is_installed(function.__module__):
-        yield f"function {function.__module__}.{function.__qualname__}"
+    named = f"function {function.__module__}.{function.__qualname__} {version_of(function.__module__)}"
+    if is_importable(function):
+        yield named
         return
-    yield from below(function.__code__)
+    if is_installed_code(function):  # what a library made of values that it was called with
+        yield named
+    else:
+        yield from below(function.__code__)
+        for name in sorted(_names(function.__code__)):
+            if name in function.__globals__:
+                yield name
+                yield from below(function.__globals__[name])
     yield from below((function.__defaults__, dict(function.__kwdefaults__ or {})))
     if function.__dict__:
         yield from below(function.__dict__)
     for cell in function.__closure__ or ():
         yield from _cell_parts(cell, below)
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__:
-            yield name
-            yield from below(function.__globals__[name])
+
+
+def _builtin_parts(function: BuiltinFunctionType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
+    yield f"builtin {function.__module__}.{function.__qualname__}"
+    # The method of a value, as ``NAMES.get``; that of a module is what it is called.
+    if function.__self__ is not None and not isinstance(function.__self__, ModuleType):
+        yield from below(function.__self__)
 
 
 def _cell_parts(cell: CellType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
@@ -110,14 +125,26 @@ def _cell_parts(cell: CellType, below: Callable[[object], Iterator[str]]) -> Ite
 def _code_parts(code: CodeType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
     # The table says which lines a `try` covers, which the code alone does not.
     yield f"code {code.co_argcount} {code.co_flags} {code.co_code.hex()} {code.co_exceptiontable.hex()}"
-    yield from below((code.co_names, code.co_varnames, code.co_freevars))
+    yield from below((code.co_names, _variables(code), code.co_freevars))
+    docstring = bool(code.co_consts) and isinstance(code.co_consts[0], str)
     # What is imported when the function runs is not among the values of its module.
     for one in dis.get_instructions(code):
-        if one.opname == "IMPORT_NAME" and not _is_installed(one.argval):
+        if one.opname == "IMPORT_NAME" and not is_installed(one.argval):
             raise NotDigestible(f"it imports the module {one.argval}")
+        docstring = docstring and not (one.opcode in dis.hasconst and one.arg == 0)
     # The first constant of a function may be its docstring, which does nothing.
-    for constant in code.co_consts:
+    constants = (None, *code.co_consts[1:]) if docstring else code.co_consts
+    yield f"constants {len(constants)}"
+    for constant in constants:
         yield from below(constant)
+
+
+def _variables(code: CodeType) -> tuple[object, ...]:
+    """What a function calls its variables, as far as that matters: arguments may be named by who calls it."""
+    if _BY_NAME.intersection(code.co_names):
+        return code.co_varnames
+    arguments = code.co_argcount + code.co_kwonlyargcount
+    return (*code.co_varnames[:arguments], code.co_nlocals)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -128,22 +155,13 @@ def _names(code: CodeType) -> set[str]:
     return names
 
 
-def _module_name(module: ModuleType) -> str:
-    if not _is_installed(module.__name__):
+def _module_parts(module: ModuleType, below: Callable[[object], Iterator[str]]) -> Iterator[str]:
+    """A library by its name; a module of the pipeline, which workers get as it is, by what it has."""
+    yield f"module {module.__name__}"
+    if sys.modules.get(module.__name__) is module and is_installed(module.__name__):
+        yield version_of(module.__name__)
+        return
+    if sys.modules.get(module.__name__) is module:
         raise NotDigestible(f"it uses the module {module.__name__}")
-    return f"module {module.__name__} {getattr(module, '__version__', '')}"
-
-
-def _is_installed(name: Any) -> bool:
-    """Whether a module comes with Python or was installed: it does not change between two updates by an edit."""
-    import sys
-
-    top = str(name).partition(".")[0]
-    if top in sys.stdlib_module_names or top in sys.builtin_module_names:
-        return top != "__main__"
-    module = sys.modules.get(top)
-    file = getattr(module, "__file__", None)
-    installed = [Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")]
-    if module is None:
-        return PathFinder.find_spec(top, [str(path) for path in installed]) is not None
-    return file is not None and any(Path(file).resolve().is_relative_to(path) for path in installed)
+    values = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    yield from below(dict(sorted(values.items())))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pyspark import cloudpickle
 
+from headwater_spark.views.installed_code import version_of
 from headwater_spark.views.python_functions import NotDigestible, function_digest, pickled_digest
 
 FACTOR = "FACTOR = {factor}\ndef helper(x):\n    return x * FACTOR\n{gap}\ndef f(x, y={default!r}):\n    return helper(x) + {constant}\n"
@@ -75,10 +78,14 @@ def test_closures_count():
         (partial(int), partial(str)),
         (max, min),
         (None, False),
+        ([[1], 2], [[1, 2]]),
+        ({"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}),
+        ({"a": 1}.get, {"a": 2}.get),
+        ("a".join, "b".join),
     ],
 )
 def test_values_that_differ(one: object, other: object):
-    """By the keys of a dict as well as by its values, in their order, and by what kind of collection holds them."""
+    """By the keys of a dict as well as by its values, in their order, by what kind of collection holds which, and by whose method it is."""
 
     def around(value: object) -> object:
         return lambda x: (x, value)
@@ -95,9 +102,17 @@ def test_as_spark_pickles_it():
         pickled_digest(b"no pickle")
 
 
-@pytest.mark.parametrize("value", ["object()", "__import__('tests.seeds').seeds"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "object()",
+        "__import__('tests.seeds').seeds",
+        "__import__('collections').defaultdict(lambda: 1)",
+        "type('Names', (dict,), {})()",
+    ],
+)
 def test_what_can_not_be_told(value: str):
-    """An object of any class, or a module beside the pipeline: what they do is not known."""
+    """An object of any class, also of one that is a kind of dict, or a module beside the pipeline: what they do is not known."""
     with pytest.raises(NotDigestible):
         function_digest(made(factor=value))
 
@@ -148,3 +163,92 @@ def test_a_variable_that_is_not_set_yet():
     """A function that is made before a variable around it has a value can be digested."""
     text = "def around():\n    def inner(x):\n        return later\n    made.append(inner)\n    later = 1\n    del later\nmade = []\naround()\nf = made[0]"
     assert function_digest(run_in_a_module(text)) == function_digest(run_in_a_module(text))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    total = x\n    return total", "    summe = x\n    return summe"),
+        ("    'one'\n    return x", "    'other'\n    return x"),
+        ("    def g(y):\n        z = y\n        return z\n    return g(x)", "    def g(y):\n        a = y\n        return a\n    return g(x)"),
+    ],
+)  # fmt: skip
+def test_names_and_texts_that_do_nothing(before: str, after: str):
+    """What a function calls its own variables and what its docstring says are no part of what it does."""
+    one, other = (function_digest(run_in_a_module(f"def f(x):\n{body}")) for body in (before, after))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f(x):\n    a = x\n    return locals()", "def f(x):\n    b = x\n    return locals()"),
+        ("def f(x):\n    'one'\n    return 'one'", "def f(x):\n    'one'\n    return 'two'"),
+        ("def f(x, y):\n    return y", "def f(x, z):\n    return z"),
+    ],
+)
+def test_names_and_texts_that_do_something(before: str, after: str):
+    """A variable's name that the function looks at, a text that it returns, and what its callers call an argument are part of it."""
+    assert function_digest(run_in_a_module(before)) != function_digest(run_in_a_module(after))
+
+
+NAMED_AFTER = (
+    "import functools, textwrap\n@functools.wraps(textwrap.dedent)\ndef f(x):\n    return x * {factor}\n"
+)
+
+
+def test_a_function_that_is_named_after_a_librarys():
+    """`functools.wraps` gives a function a library's name and module; what it does is still the pipeline's."""
+    two, three = (function_digest(run_in_a_module(NAMED_AFTER.format(factor=number))) for number in (2, 3))
+    assert two != three
+
+
+def test_what_a_library_made_of_a_function():
+    """A library's decorator that leaves its own name on what it makes is known by what it was called with, too."""
+    text = "import contextlib\n@contextlib.contextmanager\ndef g(x):\n    yield x * {0}\ndef f(x):\n    return g(x)\ng.__module__ = 'contextlib'\ndel g.__wrapped__"
+    two, three = (function_digest(run_in_a_module(text.format(number))) for number in (2, 3))
+    assert two != three
+
+
+def test_a_module_of_the_pipeline_with_the_name_of_one_of_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its functions are known by what they do, though Python has a module of this name."""
+
+    def rate_of(factor: int) -> object:
+        module = ModuleType("chunk")
+        module.__file__ = str(tmp_path / "chunk.py")
+        monkeypatch.setitem(sys.modules, "chunk", module)
+        exec(compile(f"def rate(x):\n    return x * {factor}", module.__file__, "exec"), vars(module))
+        return module.rate
+
+    assert function_digest(rate_of(2)) != function_digest(rate_of(3))
+
+
+def as_workers_get_it(**values: object) -> object:
+    """A function that uses a module of the pipeline, which workers get with what it has."""
+    module = ModuleType("rates")
+    vars(module).update(values, __file__="rates.py")
+    scope: dict[str, object] = {"__name__": "transformations.main", "rates": module}
+    exec(compile("def f(x):\n    return x * rates.VAT", "main.py", "exec"), scope)
+    return scope["f"]
+
+
+def test_modules_that_workers_get():
+    """A module beside the sources counts by what it has, so that an edit elsewhere is none of it."""
+    assert function_digest(as_workers_get_it(VAT=2)) == function_digest(as_workers_get_it(VAT=2))
+    assert function_digest(as_workers_get_it(VAT=2)) != function_digest(as_workers_get_it(VAT=3))
+    with pytest.raises(NotDigestible):
+        function_digest(as_workers_get_it(VAT=object()))
+
+
+def test_the_version_of_a_library_counts(monkeypatch: pytest.MonkeyPatch):
+    """A function of an installed library may do something else in another version of it."""
+    text = "from pyspark.util import fail_on_stopiteration\ndef f(x):\n    return fail_on_stopiteration(x)"
+    digests = set()
+    for number in ("1.0", "2.0"):
+        version_of.cache_clear()
+        monkeypatch.setattr("pyspark.__version__", number)
+        digests.add(function_digest(run_in_a_module(text)))
+    version_of.cache_clear()
+    assert len(digests) == 2
