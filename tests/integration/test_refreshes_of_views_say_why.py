@@ -193,8 +193,15 @@ def test_policies_that_can_not_be_kept(pipeline: Any, spark: Any, query: str, re
 
 
 def test_rules_that_ask_the_clock(pipeline: Any, spark: Any) -> None:
-    """Which rows a rule keeps out may be others tomorrow: only rules that choose rows say so, and such a view is looked at each time."""
+    """Which rows a rule keeps out may be others tomorrow: only rules that choose rows say so, and such a view is looked at each time, as is one that reads a day which its source took when it was loaded."""
     text = """
+import datetime
+TODAY = datetime.date.today()
+
+@dp.materialized_view
+def loaded():
+    return spark.read.table("events").where(F.col("day") <= F.lit(TODAY))
+
 @dp.materialized_view
 @dp.expect_or_drop("known", "day <= 'today' or k < 1")
 def chosen():
@@ -211,6 +218,7 @@ def counted():
     assert {flow.name: flow.time_dependent for flow in case.manifest().flows} == {
         "chosen": True,
         "counted": False,
+        "loaded": True,
     }
     case.rewrite(text.replace("materialized_view\n", 'materialized_view(refresh_policy="incremental")\n'))
     with pytest.raises(NeverIncrementalizable, match="TIME_FUNCTION") as refused:

@@ -17,11 +17,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from headwater.definitions.bound_names import outer_values
+from headwater.definitions.clock_at_load import CLOCK_NAMES, clocked
 
-# Names under which Python gives the time, or chance.
-_NAMES = frozenset(
-    {"today", "now", "utcnow", "time", "time_ns", "localtime", "gmtime", "random", "randint", "choice", "uuid1", "uuid4", "urandom"}
-)  # fmt: skip
 # Literals that Spark's parser makes a plain day or time of; what is a text until it is cast, plans do say.
 _TEXTS = re.compile(
     r"\b(date|timestamp(_[nl]tz)?)\s*(['\"])\s*(now|today|tomorrow|yesterday)\s*\3", re.IGNORECASE
@@ -44,14 +41,16 @@ def has_special_literal(text: str) -> bool:
     return _TEXTS.search(text) is not None
 
 
-def _asks(part: CodeType | str) -> bool:
+def _asks(part: CodeType | str | bool) -> bool:
+    if isinstance(part, bool):
+        return part
     if isinstance(part, str):
         return has_special_literal(part)
-    return not _NAMES.isdisjoint(part.co_names)
+    return not CLOCK_NAMES.isdisjoint(part.co_names)
 
 
-def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str]:
-    """The codes and texts that a value is made of."""
+def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str | bool]:
+    """The codes and texts that a value is made of; True where the clock gave it a value when it was loaded."""
     if depth > _DEPTH or id(value) in seen:
         return
     seen.add(id(value))
@@ -69,14 +68,17 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str
         yield from _parts(getattr(value, "written", None), seen, depth)
     elif isinstance(value, FunctionType) and not _is_installed(value.__code__.co_filename):
         yield from _parts(value.__code__, seen, depth)
-        for outer in (*outer_values(value).values(), *(value.__defaults__ or ())):
+        outer_names = outer_values(value)
+        yield not clocked(value.__globals__).isdisjoint(outer_names)
+        for outer in (*outer_names.values(), *(value.__defaults__ or ())):
             yield from _outer(outer, value.__code__, seen, depth + 1)
 
 
-def _outer(value: object, code: CodeType, seen: set[int], depth: int) -> Iterator[CodeType | str]:
+def _outer(value: object, code: CodeType, seen: set[int], depth: int) -> Iterator[CodeType | str | bool]:
     if not isinstance(value, ModuleType):
         yield from _parts(value, seen, depth)
     elif not _is_installed(getattr(value, "__file__", None) or ""):
+        yield not clocked(vars(value)).isdisjoint(code.co_names)
         for name in code.co_names:
             yield from _parts(vars(value).get(name), seen, depth)
 

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql.functions import udf
 
+from headwater.definitions.clock_at_load import note_clocked
 from headwater.errors import HeadwaterError, InvalidPipeline, SourceFileFailed
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry, registering
@@ -104,6 +105,7 @@ def run_source(
         with loading_sources():
             for unit in units:
                 exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
+                note_clocked(vars(module), unit.text)
     except HeadwaterError as error:
         if not error.where:
             error.where = str(user_location(error.__traceback__, labels) or path)

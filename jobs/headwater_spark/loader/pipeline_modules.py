@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from headwater.definitions.clock_at_load import note_clocked
 from headwater_spark.loader.compilation import compile_source
 from headwater_spark.loader.shipped_modules import FolderLoader, PipelineModule
 from headwater_spark.loader.source_text import SourceText
@@ -36,6 +37,7 @@ class _PipelineLoader(importlib.abc.Loader):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         unit = SourceText(self._path, str(self._path), self._path.read_text(encoding="utf-8"))
         exec(compile_source(unit), vars(module))  # noqa: S102 - running the user's sources is the loader's work
+        note_clocked(vars(module), unit.text)
 
 
 class PipelineModuleFinder(importlib.abc.MetaPathFinder):
