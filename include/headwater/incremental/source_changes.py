@@ -221,9 +221,16 @@ def _shape_issue(  # noqa: PLR0911 - one return a reason
     )
     for column in sorted(columns):
         if was.get(column.lower()) != now.get(column.lower()):
-            reason = f"the column {column} of {name} is not what it was"
+            state = _state(was.get(column.lower()), now.get(column.lower()))
+            reason = f"the column {column} of {name} {state}"
             return Issue(IssueType.DATA_SCHEMA_CHANGED, reason, table=name)
     return None
+
+
+def _state(was: str | None, now: str | None) -> str:
+    if was is None:
+        return "is new"
+    return "is gone" if now is None else "is not what it was"
 
 
 def _metadata_backwards(commits: list[list[Action]]) -> Iterator[Action]:

@@ -192,6 +192,23 @@ def test_a_feature_that_went(tmp_path: Path, before: dict[str, Any], after: dict
     assert outcome.kind is IssueType.DELTA_PROTOCOL_CHANGED
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "state"),
+    [
+        (FIELDS[1:], FIELDS, "is new"),
+        ([{**FIELDS[0], "type": "string"}], FIELDS, "is not what it was"),
+        (FIELDS, FIELDS[1:], "is gone"),
+    ],
+)
+def test_what_is_said_of_a_column(
+    tmp_path: Path, before: list[dict[str, Any]], after: list[dict[str, Any]], state: str
+):
+    """One that came, one that is another, and one that went are told apart."""
+    outcome = change(tmp_path / "t", [metadata(after)], first=[PROTOCOL, metadata(before)])
+    assert isinstance(outcome, Issue)
+    assert outcome.reason == f"the column id of t {state}"
+
+
 def test_another_collation(tmp_path: Path):
     """Texts that compare otherwise than before make other groups, though no row of the table changed."""
     text = {"name": "id", "type": "string", "nullable": True, "metadata": {}}
