@@ -46,6 +46,7 @@ _BY_ORDER = {"First", "Last", "CollectList"}
 _ORDERED = "a window with ORDER BY"
 # What a column has to be that the changed part of a view is found by.
 _CAN_NAME = "can name its changed part (a text, a whole or decimal number, a boolean, a date or a time)"
+_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF"}
 # The hidden column that says in which file a row lies.
 FILE_METADATA = "_metadata"
 
@@ -206,10 +207,14 @@ def _expression(one: Expr, parents: tuple[str, ...] | None) -> Iterator[Issue]:
         or (one.kind == "Mode" and one.fields.get("reverseOpt") is not None)
     ):
         yield _chance(one.kind)
-    elif one.kind in ("PythonUDF", "PythonUDAF") and one.fields.get("udfDeterministic") is not True:
+    elif one.kind in _PYTHON and one.fields.get("udfDeterministic") is not True:
+        # A function that makes rows is none by default.
+        state = (
+            "not declared as deterministic" if one.kind == "PythonUDTF" else "declared as not deterministic"
+        )
         yield Issue(
             IssueType.PLAN_NOT_DETERMINISTIC,
-            f"the Python function {one.name} is declared as not deterministic",
+            f"the Python function {one.name} is {state}",
             "USER_DEFINED_FUNCTION",
             expression=one.name,
             lasting=True,

@@ -98,6 +98,15 @@ def test_what_is_never_incremental(query: Node, kind: IssueType, sub_type: str |
     assert issue.lasting
 
 
+def test_a_function_that_makes_rows_is_named():
+    """Where it stands in a LATERAL subquery, too, which Spark calls not deterministic by a name of its own."""
+    made = {"generator": Expr("PythonUDTF", {"name": "parts", "udfDeterministic": False})}
+    lateral = Expr("LateralSubquery", {}, (), (Node("Generate", 0, made, (Node("OneRowRelation"),)),))
+    query = p.numbered(Node("LateralJoin", 0, {"right": lateral}, (SALES,)))
+    (issue,) = shape_issues(query, {"LateralSubquery"})
+    assert issue.reason == "the Python function parts is not declared as deterministic"
+
+
 @pytest.mark.parametrize(
     "query",
     [
