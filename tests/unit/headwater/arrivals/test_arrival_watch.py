@@ -145,6 +145,26 @@ def test_what_a_paused_dag_did_not_hear_is_announced_to_its_next_watcher(world):
     assert not world.announced(world.watch(9)), "an update has had its chance"
 
 
+def test_a_watcher_that_is_not_known_is_no_other_one(world):
+    """Where Airflow does not say which watcher it is, before or now, an update that is still to come is not asked for again."""
+    world.arrive("1")
+    assert world.announced(world.watch(7))
+    assert not world.announced(world.watch())
+    world.update()
+    world.arrive("2")
+    assert world.announced(world.watch())
+    assert not world.announced(world.watch(7))
+
+
+def test_data_that_is_known_to_be_old_has_waited(world):
+    """Files that lay there before the watch began count with their own age for the longest wait."""
+    watch = world.watch(files=3, wait_seconds=300)
+    world.here = Unread((UnreadSource("bronze", "landing", "files", 1, "1", seconds=299.0),))
+    assert not world.announced(watch)
+    world.here = Unread((UnreadSource("bronze", "landing", "files", 1, "1", seconds=300.0),))
+    assert world.announced(watch)
+
+
 def test_quiet_and_least_and_longest(world):
     """Files still arrive: wait. Too few: wait. Both no longer than `wait_seconds`."""
     watch = world.watch(quiet_seconds=30, files=3, wait_seconds=300)

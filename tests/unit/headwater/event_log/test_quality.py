@@ -35,10 +35,11 @@ def test_counts_are_summed_by_update(tmp_path):
 def test_the_newest_updates_of_one_dataset(tmp_path):
     """``updates`` and ``dataset`` narrow what is shown; rows kept out are of the same updates."""
     for number in range(4):
-        write(tmp_path, f"u{number}", [(number, [rule("a", number, 0), rule("c", 1, 1, "view")])])
+        rules = [rule("a", number, 0), rule("c", 1, 1, "view")]
+        write(tmp_path, f"u{number}", [(number, rules)], quarantined=number)
     (history,), (dataset,) = rule_histories(tmp_path, updates=2, dataset="bronze")
     assert [p.update_id for p in history.points] == ["u2", "u3"]
-    assert (dataset.dropped, dataset.updates) == (2, 2)
+    assert (dataset.dropped, dataset.quarantined, dataset.updates) == (2, 5, 2)
     assert [h.dataset for h in rule_histories(tmp_path, dataset="view")[0]] == ["view"]
 
 

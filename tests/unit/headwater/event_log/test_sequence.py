@@ -85,6 +85,11 @@ def test_times_stay_those_of_the_writers_clock(tmp_path: Path, clock: Clock):
     assert [record["message"] for record in naive] == ["ends", "COMPLETED"]
     last = max(sequences(tmp_path)[:4])
     assert {r["origin"]["update_id"] for r in reader.events(tmp_path, after=last)} == {"u2"}
+    moments = [record["timestamp"] for record in reader.events(tmp_path, after=last)]
+    # The beginning is part of a span, its end is not, and both hold beside a number.
+    assert reader.events(tmp_path, after=last, until=moments[0]) == []
+    assert len(reader.events(tmp_path, after=last, since=moments[-1])) == moments.count(moments[-1])
+    assert reader.events(tmp_path, after=last, since=moments[-1], until=moments[-1]) == []
 
 
 @settings(max_examples=15, deadline=None)

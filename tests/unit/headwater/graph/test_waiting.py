@@ -74,6 +74,11 @@ def test_a_flow_does_not_wait_for_itself():
         check_waits([flow("live", "t", into="t")], ("t",), {})
 
 
+def test_a_flow_may_read_its_own_table():
+    """A stream that reads what it has written before waits for nothing, with or without another flow that waits."""
+    check_waits([flow("t"), flow("u", "t")], ("t", "u"), {"t": ["t"], "u": ["u"]})
+
+
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.booleans())))
 def test_what_has_an_order_passes(edges: list[tuple[str, str, bool]]):
     """Edges that all go one way are accepted, whether they are reads or waits."""

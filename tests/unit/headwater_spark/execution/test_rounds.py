@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -118,3 +119,22 @@ def test_a_round_that_takes_long(monkeypatch):
     trigger = ProcessingTime(timedelta(seconds=3), timedelta(seconds=20))
     more_rounds(SimpleNamespace(stop_requested=SimpleNamespace(wait=wait)), PLAN, results, trigger, 100.0)  # type: ignore[arg-type]
     assert began == [103.0, 113.0, 116.0, 119.0]
+
+
+def test_no_round_begins_as_the_time_is_up(monkeypatch):
+    """A round that is due at the very end is left to the next update; a round needs no other settings than the first one had."""
+    clock, plans = [100.0], list[UpdatePlan]()
+
+    def wait(seconds: float) -> bool:
+        clock[0] += seconds
+        return False
+
+    results = outcomes()
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(rounds, "run_refreshes", lambda _, plan, __: plans.append(plan))
+    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 3.0))
+    trigger = ProcessingTime(timedelta(seconds=3), timedelta(seconds=6))
+    whole = UpdatePlan((), tuple(replace(stage, whole=True) for stage in PLAN.refreshes))
+    more_rounds(SimpleNamespace(stop_requested=SimpleNamespace(wait=wait)), whole, results, trigger, 100.0)  # type: ignore[arg-type]
+    assert (clock[0], len(plans)) == (103.0, 1)
+    assert [stage.whole for stage in plans[0].refreshes] == [False] * 4

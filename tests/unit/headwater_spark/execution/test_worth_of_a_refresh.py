@@ -11,7 +11,7 @@ import pytest
 from tests.unit.headwater_spark.execution.test_since_the_last_refresh import KEY, View
 
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater.incremental.costs import SourceSize
+from headwater.incremental.costs import Reach, SourceSize
 from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import Issue, IssueType, RefreshPolicy, Technique
 from headwater_spark.execution import refresh_decision
@@ -86,6 +86,16 @@ def test_policies(
     decision = Choice(declared={"refresh_policy": policy}).decided(tmp_path, monkeypatch, size)
     assert decision.planned.chosen is chosen
     assert decision.by_cost is (policy is RefreshPolicy.AUTO and size is SMALL)
+
+
+def test_a_refresh_that_did_not_look_expects_less_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Where the view is recomputed by its cost, how far changes reached before counts for less: at some time it looks again."""
+    monkeypatch.setattr(RefreshDecision, "_known", {"reach": {"ROW_BASED": [0.5, 0.1, 2]}})
+    decision = Choice().decided(tmp_path, monkeypatch, LARGE)
+    assert decision.planned.chosen is Technique.COMPLETE_RECOMPUTE
+    assert (decision.followed, decision.reach) == (Technique.ROW_BASED, Reach(0.5, 0.1, 3))
 
 
 @pytest.mark.parametrize("policy", [RefreshPolicy.AUTO, RefreshPolicy.INCREMENTAL])

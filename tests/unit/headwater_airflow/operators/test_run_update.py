@@ -1,0 +1,148 @@
+"""How the task of an update counts its attempts, and what it makes of a driver's end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from headwater.errors import UnknownDataset
+from headwater_airflow.driver.verdict import Failure
+from headwater_airflow.operators import run_update as module
+from headwater_airflow.operators.run_update import RunUpdateOperator
+
+PROJECT: Any = SimpleNamespace(folder="shop", state_folder="state")
+REPORT = {"state": "COMPLETED", "flows": []}
+
+
+class Driver:
+    """A driver that has ended."""
+
+    def __init__(self, code: int | None = 0, report: Any = None) -> None:
+        self.exit_code, self.report, self.stops = code, SimpleNamespace(content=report), 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+    def wait_for_last_words(self) -> None:
+        """It has none."""
+
+
+@pytest.fixture
+def task() -> RunUpdateOperator:
+    """The task ``update`` of a pipeline."""
+    return RunUpdateOperator(task_id="update", pipeline="shop")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "state", "first"),
+    [
+        (1, "COMPLETED", 1),
+        (3, "COMPLETED", 3),
+        (3, "FAILED", 1),
+        (3, "CANCELED", 1),
+        (3, None, 3),
+        (2, "", 1),
+    ],
+)
+def test_an_attempt_after_a_success_is_a_first_one(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, attempt: int, state: str | None, first: int
+):
+    """Somebody has cleared the run: its tables are not done because they were before."""
+    update = SimpleNamespace(state="COMPLETED" if state is None else state) if state != "" else None
+    monkeypatch.setattr(module, "newest_update", lambda *_: update)
+    assert task._first_attempt(PROJECT, "r1", attempt) == first
+
+
+@pytest.mark.parametrize("transient", [True, False])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_failure_is_retried_where_that_can_help(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, transient: bool, last: bool, silent: bool
+):
+    """A driver that could not report its end gets one in the event log; whether another attempt comes stands there."""
+    ends: list[bool] = []
+    monkeypatch.setattr(module, "newest_update", lambda *_: None)
+    monkeypatch.setattr(module, "record_silent_end", lambda *_, will_retry: ends.append(will_retry))
+    failure = Failure("It was killed.", transient=transient, silent=silent)
+    with pytest.raises(AirflowException, match=r"It was killed\.") as raised:
+        task._raise_failure(failure, PROJECT, "r1", last, ValueError("cause"))
+    assert isinstance(raised.value, AirflowFailException) is not transient
+    assert ends == ([transient and not last] if silent else [])
+
+
+def test_whose_end_is_not_in_the_log_writes_none(monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator):
+    """A killed backfill leaves no update to close."""
+    monkeypatch.setattr(task, "runs_updates", False, raising=False)
+    monkeypatch.setattr(module, "record_silent_end", lambda *_, **__: pytest.fail("there is no update"))
+    with pytest.raises(AirflowException):
+        task._raise_failure(
+            Failure("Killed.", transient=True, silent=True), PROJECT, "r1", False, ValueError()
+        )
+
+
+@pytest.mark.parametrize(
+    ("report", "in_log", "answer"),
+    [
+        (REPORT, None, REPORT),
+        (None, REPORT, REPORT),
+        (None, {**REPORT, "state": "FAILED"}, None),
+        (None, None, None),
+    ],
+)
+def test_what_a_driver_has_reported(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, report: Any, in_log: Any, answer: Any
+):
+    """Its own line; where that is broken, a completed update of the log, and no other end counts for one."""
+    monkeypatch.setattr(module, "report_in_log", lambda *_: in_log)
+    monkeypatch.setattr(module, "newest_update", lambda *_: None)
+    monkeypatch.setattr(module, "record_silent_end", lambda *_, **__: None)
+    driver: Any = Driver(0, report)
+    if answer is not None:
+        assert task._report(driver, PROJECT, "r1", last=False) == answer
+    else:
+        with pytest.raises(AirflowException, match="without a report"):
+            task._report(driver, PROJECT, "r1", last=False)
+
+
+@pytest.mark.parametrize("error", [None, AirflowException("code 1"), TimeoutError("too long")])
+def test_no_driver_outlives_its_task(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, error: Exception | None
+):
+    """However the task ends, by its driver or by an error of its own: one left alone would hold the pipeline."""
+    driver = Driver(0 if error is None else 1, REPORT)
+
+    def submit(*_: Any) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(task, "_get_hook", lambda: None)
+    monkeypatch.setattr(module, "Driver", lambda *_: driver)
+    monkeypatch.setattr(module, "end_with_supervisor", lambda: None)
+    monkeypatch.setattr(module, "home_folder", lambda: "home")
+    monkeypatch.setattr(module, "newest_update", lambda *_: None)
+    monkeypatch.setattr(module.SparkSubmitOperator, "execute", submit)
+    monkeypatch.setattr(task, "_failure", lambda *_: Failure("The update failed.", transient=False))
+    if error is None:
+        assert task._submit({}, PROJECT, "r1", last=False) == REPORT
+    else:
+        with pytest.raises(AirflowFailException if isinstance(error, AirflowException) else TimeoutError):
+            task._submit({}, PROJECT, "r1", last=False)
+    assert driver.stops == 1
+
+
+def test_a_task_of_some_tables_runs_what_was_asked_for_of_them(monkeypatch: pytest.MonkeyPatch):
+    """Others of the form are other tasks': it is skipped where none is its own, and a table that there is not is refused."""
+    outputs = [SimpleNamespace(name=name) for name in ("bronze", "silver")]
+    monkeypatch.setattr(module, "read_manifest", lambda _: SimpleNamespace(outputs=outputs))
+    project: Any = SimpleNamespace(folder=Path("shop"))
+    mine = RunUpdateOperator(task_id="bronze", pipeline="shop", tables=["bronze"])
+    assert mine._selection(project, {}).tables == ("bronze",)
+    assert mine._selection(project, {"tables": ["bronze", "silver"]}).tables == ("bronze",)
+    with pytest.raises(AirflowSkipException):
+        mine._selection(project, {"tables": ["silver"]})
+    with pytest.raises(UnknownDataset):
+        mine._selection(project, {"tables": ["bronze", "sliver"]})

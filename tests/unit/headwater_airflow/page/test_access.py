@@ -1,0 +1,51 @@
+"""Who may read a DAG, with and without teams."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headwater_airflow.page import access
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, *, team: str | None, teams: bool = True, known: bool = True
+) -> tuple[Any, ...]:
+    """What Airflow is asked of a user's right to read the DAG ``shop``."""
+    questions: list[tuple[Any, ...]] = []
+
+    def is_authorized_dag(*, method: str, details: Any, user: str) -> int:
+        questions.append((method, details.id, details.team_name, user))
+        return 0
+
+    models = SimpleNamespace(
+        get_team_name=lambda _: team, get_dagmodel=lambda _: SimpleNamespace() if known else None
+    )
+    monkeypatch.setattr(access, "DagModel", models)
+    monkeypatch.setattr(access, "_has_teams", lambda: teams)
+    monkeypatch.setattr(
+        access, "get_auth_manager", lambda: SimpleNamespace(is_authorized_dag=is_authorized_dag)
+    )
+    assert access.may_read("somebody", "shop") is False
+    (question,) = questions
+    return question
+
+
+def test_a_dag_is_asked_for_with_its_team(monkeypatch: pytest.MonkeyPatch):
+    """Reading is what is asked for, in the name of the team that owns the DAG."""
+    assert asked(monkeypatch, team="sales") == ("GET", "shop", "sales", "somebody")
+
+
+def test_a_dag_of_no_team(monkeypatch: pytest.MonkeyPatch):
+    """One that Airflow knows belongs to all; so does one that it does not know yet, where there are no teams."""
+    assert asked(monkeypatch, team=None)[2] is None
+    assert asked(monkeypatch, team=None, teams=False, known=False)[2] is None
+
+
+def test_a_dag_that_is_not_known_yet_is_nobodys_where_there_are_teams(monkeypatch: pytest.MonkeyPatch):
+    """It has no team that could be asked for, and must not be read by all: no team has the name that is asked for."""
+    team = asked(monkeypatch, team=None, known=False)[2]
+    assert team is not None
+    assert not team.isidentifier()
