@@ -162,3 +162,29 @@ def test_what_a_full_refresh_sends_again(monkeypatch: pytest.MonkeyPatch, sink: 
     flow = case(target=SimpleNamespace(sink_format=sink), manifest=None)
     plan = module._full_refresh(flow, RepairOptions())
     assert (plan.steps, plan.doubled, plan.by_update) == (("a", "b"), doubled, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "planned", "batch"),
+    [
+        ({"written": 6}, {5, 6}, 6),
+        ({"written": 6}, {5}, 5),
+        ({"written": 6, "stateful": True}, {5, 6}, 5),
+        ({"written": 4}, {4, 5}, 5),
+        ({"written": None}, {5, 6}, 5),
+    ],
+)
+def test_a_copy_is_gone_on_from_where_the_table_ends(
+    monkeypatch: pytest.MonkeyPatch,
+    storage: SimpleNamespace,
+    more: dict[str, Any],
+    planned: set[int],
+    batch: int,
+):
+    """A batch that was planned when the copy was taken, and that the table has, is not run again; state is as after its last batch."""
+    copy = SimpleNamespace(name="copy", epoch=2, last_batch=5, checkpoint=Path("copy"), state=FlowState)
+    storage.readable = planned
+    monkeypatch.setattr(module, "newest_whole", lambda _: (copy, {}))
+    plan = module._restore(case(snapshots=(copy,), by_key=False, **more), RepairOptions())
+    assert f"copy the snapshot copy (batch {batch}) to epoch 7" in plan.steps[0]
+    assert plan.doubled == AGAIN.format(batch)

@@ -16,6 +16,7 @@ from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.errors import HeadwaterError, InvalidSpec, UsageError
 from headwater.graph.pipeline_project import open_project
 from headwater.graph.spec_file import read_spec
+from headwater.graph.spec_text import parse_spec
 
 # What each of them does to a reader that is not prepared, and the line that the message must name.
 BAD_VALUES = {
@@ -80,6 +81,14 @@ def test_a_file_that_grows_in_memory(tmp_path: Path):
 def test_a_file_that_is_too_deep(tmp_path: Path, text: str):
     """Python's own limit of calls is never met."""
     assert "nested deeper" in fault(tmp_path, text).what
+
+
+def test_how_deep_a_file_may_be(tmp_path: Path):
+    """Fifty levels below the settings are taken, and one more is refused."""
+    file = tmp_path / "pipeline.yml"
+    file.write_text("a: " + "[" * 50 + "]" * 50)
+    assert parse_spec(file)[0].keys() == {"a"}
+    assert "nested deeper than 50 levels" in fault(tmp_path, "a: " + "[" * 51 + "]" * 51).what
 
 
 def test_files_that_are_none(tmp_path: Path):

@@ -55,6 +55,7 @@ class Store:
     answers: bool = True
     lost: int = 0
     slow: float = 0.0
+    requests: int = 0
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self) -> StoredText | None:
@@ -85,6 +86,8 @@ class Store:
         return hashlib.md5(str(self.text).encode(), usedforsecurity=False).hexdigest()
 
     def _reach(self) -> None:
+        self.requests += 1
+        assert self.requests < 20_000, "somebody asks again and again, without a pause"
         if not self.answers:
             raise LeaseUnreachable("away")
 

@@ -126,3 +126,14 @@ def test_names_in_addresses_are_names(client: TestClient):
     for name in (".hidden", "a%20b", "x" * 251):
         answer = client.get(f"/pipelines/{name}")
         assert (answer.status_code, answer.text) == (404, "no_pipeline.html")
+
+
+@pytest.mark.parametrize(("flow", "status"), [("orders", 200), ("gone", 200), ("nothing", 404)])
+def test_flows_that_have_a_page(client: TestClient, monkeypatch: pytest.MonkeyPatch, flow: str, status: int):
+    """One that the pipeline has, before its first batch, too, and one that it has lost, as long as its batches are in the log."""
+    view = SimpleNamespace(
+        history=SimpleNamespace(batches={"gone": (1, 2)}), datasets=[SimpleNamespace(flows=("orders",))]
+    )
+    monkeypatch.setattr(routes, "_project", lambda *_: None)
+    monkeypatch.setattr(routes, "pipeline_view", lambda _: view)
+    assert client.get(f"/pipelines/shop/flows/{flow}").status_code == status
