@@ -181,7 +181,7 @@ class RefreshDecision:
 
     def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
         if previous.fingerprint != query.fingerprint:
-            reason = "the view's query, or what it is stored as, has changed"
+            reason = "the view's query, its rules, or what it is stored as has changed"
             return Issue(IssueType.QUERY_FINGERPRINT_CHANGED, reason + self._by_source(query, previous))
         before, now = dict(previous.settings), dict(self.settings)
         if before.pop(TIME_ZONE, None) != now.pop(TIME_ZONE, None):
