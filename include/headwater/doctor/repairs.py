@@ -143,7 +143,7 @@ def _rewind(case: FlowCase, options: RepairOptions) -> RepairPlan:
             remedy="Restore a snapshot, begin a new epoch, or refill the table.",
         )
     needed = {batch} | ({batch - 1} if batch > 0 else set())
-    if batch < 0 or not needed <= readable:
+    if not needed <= readable:
         raise RepairNotPossible(
             f"The checkpoint of {case.flow.name!r} can't go back to batch {batch}: Spark needs the positions of "
             f"{sorted(needed)}, and it has {_span(readable)}.",

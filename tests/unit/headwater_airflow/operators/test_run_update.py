@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from headwater.errors import UnknownDataset
+from headwater.errors import InvalidSpec, UnknownDataset
+from headwater.storage.conditions import StoreUnreachable
 from headwater_airflow.driver.verdict import Failure
 from headwater_airflow.operators import run_update as module
 from headwater_airflow.operators.run_update import RunUpdateOperator
@@ -146,3 +147,74 @@ def test_a_task_of_some_tables_runs_what_was_asked_for_of_them(monkeypatch: pyte
         mine._selection(project, {"tables": ["silver"]})
     with pytest.raises(UnknownDataset):
         mine._selection(project, {"tables": ["bronze", "sliver"]})
+
+
+class World:
+    """A pipeline with something to do; ``prepared``: which attempt of how many a driver was begun as."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.prepared: list[tuple[int, int]] = []
+        self.lasts: list[bool] = []
+        self.error: Exception | None = None
+        self.before: str | None = None
+        project = SimpleNamespace(
+            check_parameters=self.check, source_hash=lambda: "hash", pipeline_id="shop", state_folder="state"
+        )
+        monkeypatch.setattr(module, "is_followed_by_none", lambda *_: False)
+        monkeypatch.setattr(module, "pipeline_project", lambda *_, **__: project)
+        monkeypatch.setattr(module, "report_without_news", lambda *_: None)
+        monkeypatch.setattr(
+            module, "newest_update", lambda *_: self.before and SimpleNamespace(state=self.before)
+        )
+        monkeypatch.setattr(module, "announce_unfollowed", lambda *_: None)
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def run(self, task: Any, monkeypatch: pytest.MonkeyPatch, attempt: int, max_tries: int) -> Any:
+        """One attempt of the task."""
+        parameters = SimpleNamespace(environment={}, values={}, variables={})
+        monkeypatch.setattr(task, "_parameters", lambda _: parameters)
+        monkeypatch.setattr(task, "_selection", lambda *_: None)
+        monkeypatch.setattr(task, "_prepare", lambda *given, **_: self.prepared.append((given[3], given[4])))
+        monkeypatch.setattr(task, "_submit", lambda *_, last: self.lasts.append(last) or REPORT)
+        instance = SimpleNamespace(dag_id="shop", run_id="r", try_number=attempt, max_tries=max_tries)
+        return task.execute({"ti": instance, "params": {}})
+
+
+@pytest.mark.parametrize(
+    ("attempt", "max_tries", "before", "begun", "last"),
+    [
+        (1, 2, None, (1, 3), False),
+        (3, 2, "FAILED", (3, 3), True),
+        # Cleared after a success: Airflow allows for as many attempts again.
+        (2, 3, "COMPLETED", (1, 3), False),
+        # `airflow tasks test` counts none.
+        (0, 0, None, (1, 1), False),
+    ],
+)
+def test_a_driver_knows_which_attempt_it_is(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, attempt: int, max_tries: int, before: str | None,
+    begun: tuple[int, int], last: bool,
+):  # fmt: skip
+    """Of how many since the run was started or cleared: the last one tells those who wait that no other comes."""
+    world = World(monkeypatch)
+    world.before = before
+    assert world.run(task, monkeypatch, attempt, max_tries) == {**REPORT, "spec_hash": "hash"}
+    assert (world.prepared, world.lasts) == ([begun], [last])
+
+
+@pytest.mark.parametrize(
+    ("error", "may_pass"), [(StoreUnreachable("Away."), True), (InvalidSpec("It has no name."), False)]
+)
+def test_what_keeps_a_driver_from_being_started(
+    monkeypatch: pytest.MonkeyPatch, task: RunUpdateOperator, error: Exception, may_pass: bool
+):
+    """A store that is away is tried again; a spec that is wrong is not."""
+    world = World(monkeypatch)
+    world.error = error
+    with pytest.raises(AirflowException) as raised:
+        world.run(task, monkeypatch, 1, 2)
+    assert isinstance(raised.value, AirflowFailException) is not may_pass
+    assert world.prepared == []

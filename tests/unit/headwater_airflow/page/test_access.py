@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 
 from headwater_airflow.page import access
 
@@ -49,3 +51,11 @@ def test_a_dag_that_is_not_known_yet_is_nobodys_where_there_are_teams(monkeypatc
     team = asked(monkeypatch, team=None, known=False)[2]
     assert team is not None
     assert not team.isidentifier()
+
+
+def test_what_the_addresses_ask_for():
+    """Reading, and no more, of the DAG; and the menu of plugins, not another one."""
+    of_dag = inspect.getclosurevars(access.MAY_READ_DAG.dependency).nonlocals
+    of_menu = inspect.getclosurevars(access.MAY_SEE_PLUGINS.dependency).nonlocals
+    assert (of_dag["method"], of_dag.get("access_entity")) == ("GET", None)
+    assert of_menu["access_view"] is AccessView.PLUGINS
