@@ -9,6 +9,7 @@ import pytest
 from tests.unit.headwater.metrics.conftest import pipeline
 
 from headwater.event_log.writer import EventLogWriter
+from headwater_airflow.driver import health as module_of_health
 from headwater_airflow.driver.health import health, watched
 
 __all__ = ["pipeline"]
@@ -60,3 +61,10 @@ def test_a_log_that_can_not_be_read_ends_nothing(pipeline, monkeypatch, caplog):
     with watched(pipeline.project, "r1", ended.set):
         assert not ended.wait(0.5)
     assert "can't be read for now" in caplog.text
+
+
+def test_no_time_at_all_is_no_time(monkeypatch):
+    """Zero seconds would end every driver at once: the usual time counts, as where it is no number."""
+    for text, seconds in (("0", 30.0), ("-1", 30.0), ("soon", 30.0), ("0.5", 0.5)):
+        monkeypatch.setenv("HEADWATER_TEST_SECONDS", text)
+        assert module_of_health._seconds("HEADWATER_TEST_SECONDS", 30.0) == seconds

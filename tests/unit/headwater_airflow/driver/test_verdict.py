@@ -104,3 +104,10 @@ def test_flows_of_a_report(one, other, transient):
     assert verdict.transient is transient
     assert "a: [X]" in verdict.message
     assert "b: [X]" in verdict.message
+
+
+def test_a_signal_is_a_code_above_128():
+    """128 itself is the number of no signal."""
+    assert "exit code 128" in judge(128, None, []).message
+    assert "killed by signal 9" in judge(137, None, []).message
+    assert "killed by signal 9" in judge(-9, None, []).message
