@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +16,23 @@ from headwater.checkpoints.layout import FlowState
 from headwater.doctor import surgery as module
 from headwater.doctor.repair_plan import RepairPlan
 from headwater.doctor.surgery import operate, snapshot_flow
-from headwater.errors import LeaseLost, StorageFailed
+from headwater.errors import LeaseLost, RefusedForSafety, StorageFailed
 from headwater.preflight.damage import Repair
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a repair is planned of. ``seen``: the checkpoint as it was when this was made."""
+
+    ward: Ward
+    project: Any
+    start: Any
+    epoch: int
+
+    @cached_property
+    def seen(self) -> str:
+        """Read once."""
+        return self.ward.checkpoint
 
 
 class Ward:
@@ -26,16 +43,16 @@ class Ward:
         self.records: list[tuple[Any, ...]] = []
         self.state: FlowState | None = FlowState(epoch=3)
         self.is_lost = False
-        checkpoint = SimpleNamespace(read_state=lambda: self.state)
+        checkpoint = SimpleNamespace(read_state=lambda: self.state, folder=Path("flow"))
         self.project = SimpleNamespace(
             state_folder=Path("state"),
             pipeline_id="shop",
             spec=SimpleNamespace(name="Shop"),
             lease=self.lease,
         )
-        self.case: Any = SimpleNamespace(
-            project=self.project, start=SimpleNamespace(checkpoint=checkpoint), epoch=2
-        )
+        self.checkpoint = "as planned"
+        self.case: Any = Case(self, self.project, SimpleNamespace(checkpoint=checkpoint), epoch=2)
+        assert self.case.seen
         monkeypatch.setattr(module, "take_snapshot", lambda *_, reason: self.steps.append(reason) or copy)
         monkeypatch.setattr(module, "EventLogWriter", self.log)
 
@@ -82,6 +99,15 @@ def test_a_copy_comes_first_and_all_is_done_under_the_lease(ward: Ward):
         operate(ward.case, ward.plan())
     assert ward.steps[-1] == "checked"
     assert len(ward.records) == 1
+
+
+def test_what_came_between(ward: Ward):
+    """A checkpoint that an update or another repair has changed since the plan was made is left as it is, without a copy or a record."""
+    ward.checkpoint = "changed by an update"
+    with pytest.raises(RefusedForSafety, match="since this repair was planned"):
+        operate(ward.case, ward.plan())
+    assert ward.steps == ["lease of repair"]
+    assert ward.records == []
 
 
 def test_the_record_of_a_repair(monkeypatch: pytest.MonkeyPatch):
