@@ -12,6 +12,7 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.source_position import source_backlog
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 
@@ -52,7 +53,7 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
             name = source.name or source.location or str(source.path)
             try:
                 retention = _retention_seconds(table) if table is not None else None
-            except SourceUnreachable as error:
+            except (SourceUnreachable, StoreRefused, StoreUnreachable) as error:
                 uses.append(RetentionUse(flow.name, flow.target, name, None, None, error.what))
                 continue
             if retention is None:
@@ -68,6 +69,7 @@ def _retention_seconds(table: Place) -> float | None:
 
     Raises:
         SourceUnreachable: where its log is damaged or may not be read.
+        StoreRefused, StoreUnreachable: as of ``delta_table``.
     """
     from deltalake.exceptions import DeltaError, TableNotFoundError
 

@@ -12,7 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.metrics import event_freshness
 from headwater.metrics.event_freshness import table_event_freshness
+from headwater.storage.conditions import StoreRefused
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)
@@ -87,3 +89,13 @@ def test_as_a_query(tmp_path_factory: pytest.TempPathFactory, files: list[list[i
     assert (
         table_event_freshness(table, "events", "at").newest == (NOW - timedelta(seconds=newest)).timestamp()
     )
+
+
+def test_a_store_that_denies_access(monkeypatch: pytest.MonkeyPatch):
+    """It is said of this table alone; what else is looked at is not in its way."""
+
+    def denied(*_: object) -> DeltaTable:
+        raise StoreRefused("The object store denies access.")
+
+    monkeypatch.setattr(event_freshness, "delta_table", denied)
+    assert "denies access" in table_event_freshness(Path("events"), "events", "at").unknown

@@ -11,8 +11,10 @@ from deltalake import DeltaTable
 
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.writer import EventLogWriter
+from headwater.metrics import retention
 from headwater.metrics.pace import flow_paces
 from headwater.metrics.retention import retention_use
+from headwater.storage.conditions import StoreRefused
 
 from .conftest import write_rows
 
@@ -119,3 +121,15 @@ def test_a_table_that_can_not_be_read(done):
     assert (known.source, known.kept) == ("gold", 7 * DAY)
     assert (unknown.source, unknown.waiting, unknown.kept, unknown.percent) == ("bronze", None, None, None)
     assert "can't be read" in (unknown.reason or "")
+
+
+def test_a_source_that_its_store_does_not_show(done, monkeypatch):
+    """How near a stream is can't be told then, with the store's reason; the others are told."""
+
+    def denied(*_):
+        raise StoreRefused("The object store denies access.")
+
+    monkeypatch.setattr(retention, "delta_table", denied)
+    (use,) = uses(done)
+    assert (use.source, use.kept) == ("bronze", None)
+    assert "denies access" in (use.reason or "")

@@ -13,6 +13,8 @@ from deltalake import write_deltalake
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.conditions import StoreUnreachable
+from headwater_spark.linting import retention_rules
 from headwater_spark.linting.retention_rules import short_retention
 
 SHORT = {
@@ -55,3 +57,13 @@ def test_the_schedule_that_holds(
     findings = list(short_retention(reading(tmp_path, schedule, **given)))
     assert [code for code, _ in findings] == codes
     assert all("the schedule (0 3 * * " in message for _, message in findings)
+
+
+def test_a_table_that_is_not_to_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a store keeps from whoever validates is not called too short."""
+
+    def away(*_: object) -> Any:
+        raise StoreUnreachable("The object store does not answer.")
+
+    monkeypatch.setattr(retention_rules, "delta_table", away)
+    assert list(short_retention(reading(tmp_path, "0 3 * * 1"))) == []

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from headwater.definitions.source import SourceKind
 from headwater.graph.manifest import SourceEntry
+from headwater.storage.conditions import StoreRefused
 from headwater_spark.linting import source_rules
 from headwater_spark.linting.flow_case import StreamLeaf
 from headwater_spark.linting.source_rules import large_first_loads, streams_of_changing_tables
@@ -96,3 +97,14 @@ def test_a_first_load_from_a_large_table(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_table_that_is_not_there_has_no_first_load(tmp_path: Path):
     """What is missing is for the update's own checks."""
     assert list(large_first_loads(reading(tmp_path))) == []
+
+
+def test_a_table_that_is_not_to_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where a store denies access to whoever validates, or is away, the rules have nothing to say: executors may have other keys."""
+
+    def denied(*_: object) -> Any:
+        raise StoreRefused("The object store denies access.")
+
+    monkeypatch.setattr(source_rules, "delta_table", denied)
+    assert list(large_first_loads(reading(tmp_path))) == []
+    assert list(streams_of_changing_tables(reading(tmp_path))) == []
