@@ -16,6 +16,7 @@ from headwater.graph.stored_manifest import stored_manifest
 from headwater.maintenance.chore import ChoreKind
 from headwater.maintenance.maintain import Ending, Outcome, maintain
 from headwater.maintenance.maintenance_plan import MaintenancePlan, chores, look
+from headwater.storage.conditions import StoreUnreachable
 
 
 def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -56,8 +57,12 @@ def driver_outcomes(plan: MaintenancePlan, report: Mapping[str, Any]) -> list[Ou
     if "error" not in report:
         steps = report.get("steps") or ()
         return [Outcome(ChoreKind(s["kind"]), s["subject"], Ending(s["state"]), s["message"]) for s in steps]
-    message = str((report["error"] or {}).get("message", "the driver failed"))
-    return [Outcome(step.kind, step.subject, Ending.FAILED, message) for step in plan.for_spark]
+    error = report["error"] or {}
+    message, away = (
+        str(error.get("message", "the driver failed")),
+        error.get("condition") == StoreUnreachable.condition,
+    )
+    return [Outcome(step.kind, step.subject, Ending.FAILED, message, passes=away) for step in plan.for_spark]
 
 
 def show_plan(project: PipelineProject, plan: MaintenancePlan) -> None:

@@ -19,6 +19,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.leases.lease import Lease
 from headwater.maintenance.chore import Chore, ChoreKind, Engine, LeftOut, Rewriter, Step
+from headwater.storage.conditions import StoreUnreachable
 
 _MAINTENANCE = "MAINTENANCE"
 
@@ -33,12 +34,13 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a step, in words."""
+    """The outcome of a step, in words. ``passes``: whether it failed for nothing but a store that was away."""
 
     kind: ChoreKind
     subject: str
     ending: Ending
     message: str
+    passes: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON values."""
@@ -106,11 +108,12 @@ def maintain(
 
 
 def check_outcomes(outcomes: Sequence[Outcome]) -> None:
-    """Raise MaintenanceFailed where a step failed, naming all of them."""
+    """Raise MaintenanceFailed where a step failed, naming all of them; StoreUnreachable where all of these failed for that."""
     failed = [outcome for outcome in outcomes if outcome.ending is Ending.FAILED]
     if failed:
         summary = "; ".join(f"{item.kind} of {item.subject}: {item.message}" for item in failed)
-        raise MaintenanceFailed(
+        kind = StoreUnreachable if all(outcome.passes for outcome in failed) else MaintenanceFailed
+        raise kind(
             f"{len(failed)} of {len(outcomes)} steps of maintenance failed: {summary}.",
             remedy="The other steps were done. Correct what is named and run it again: headwater maintenance PIPELINE_DIR",
         )
@@ -131,7 +134,8 @@ def _one(chore: Chore, lease: Lease, engine: Engine, rewrite: Rewriter | None) -
         note = f"another writer changed the table meanwhile; the next run tries again ({_first_line(error)})"
         return Outcome(chore.kind, chore.subject, Ending.LEFT, note)
     except HeadwaterError as error:
-        return Outcome(chore.kind, chore.subject, Ending.FAILED, error.what)
+        away = isinstance(error, StoreUnreachable)
+        return Outcome(chore.kind, chore.subject, Ending.FAILED, error.what, passes=away)
     except Exception as error:
         # A failure on one table must not stop the others.
         return Outcome(chore.kind, chore.subject, Ending.FAILED, quoted(error).partition("\n")[0][:300])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from tests.unit.headwater.metrics.conftest import write_rows
 
-from headwater.errors import LeaseLost
+from headwater.commands.maintenance import driver_outcomes
+from headwater.errors import LeaseLost, MaintenanceFailed
 from headwater.maintenance.chore import ChoreKind, Step
-from headwater.maintenance.maintain import Ending, maintain
+from headwater.maintenance.maintain import Ending, check_outcomes, maintain
+from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.walking import readable
 
 
@@ -36,6 +40,24 @@ def test_a_conflict_is_left_for_the_next_run(kept):
     assert (left.ending, failed.ending) == (Ending.LEFT, Ending.FAILED)
     assert "the next run tries again" in left.message
     assert failed.message == "OSError: no space"
+
+
+def test_a_store_that_was_away(kept):
+    """Where all that failed did so for that, a retry helps; one other failure, and it does not."""
+    away, broken = Broken(StoreUnreachable("no answer")), Broken(OSError("no space"))
+    with pytest.raises(StoreUnreachable, match="no answer"):
+        check_outcomes(maintain(kept.project, [away]))
+    with pytest.raises(MaintenanceFailed, match="2 of 2 steps"):
+        check_outcomes(maintain(kept.project, [away, broken]))
+
+
+@pytest.mark.parametrize(("condition", "passes"), [("STORE_UNREACHABLE", True), ("LEASE_LOST", False)])
+def test_the_driver_that_met_it(condition, passes):
+    """So it is where Spark's part failed with its driver."""
+    plan = SimpleNamespace(for_spark=[Step(ChoreKind.OPTIMIZE, "t", "rewrite")])
+    report = {"error": {"condition": condition, "message": "no answer"}}
+    (outcome,) = driver_outcomes(plan, report)
+    assert (outcome.ending, outcome.message, outcome.passes) == (Ending.FAILED, "no answer", passes)
 
 
 def test_a_damaged_table_does_not_stop_the_others(kept):
