@@ -17,6 +17,8 @@ from typing import Any
 CLOCK_NAMES = frozenset(
     {"today", "now", "utcnow", "time", "time_ns", "localtime", "gmtime", "random", "randint", "choice", "uuid1", "uuid4", "urandom"}
 )  # fmt: skip
+# Among those of a module: its top calls something with a value from the clock, and functions made there may have it.
+GIVEN_TO_CALLS = "()"
 # Under this name a module keeps those of its variables.
 _KEPT = "__headwater_from_the_clock__"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -48,10 +50,12 @@ def _collect(statement: ast.stmt, module: MutableMapping[str, Any], names: set[s
     elif not (bodies := list(_bodies(statement))):
         if _asks([statement], module, names):
             names |= _assigned(statement)
-    elif _asks(_heads(statement), module, names):
-        # It decides which of the statements inside are run.
-        names |= _assigned(statement)
+            if isinstance(statement, ast.Expr):
+                names.add(GIVEN_TO_CALLS)
     else:
+        if _asks(_heads(statement), module, names):
+            # It decides which of the statements inside are run.
+            names |= _assigned(statement)
         for inner in bodies:
             _collect(inner, module, names)
 

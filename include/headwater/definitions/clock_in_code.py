@@ -17,7 +17,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from headwater.definitions.bound_names import outer_values
-from headwater.definitions.clock_at_load import CLOCK_NAMES, clocked
+from headwater.definitions.clock_at_load import CLOCK_NAMES, GIVEN_TO_CALLS, clocked
 
 # Literals that Spark's parser makes a plain day or time of; what is a text until it is cast, plans do say.
 _TEXTS = re.compile(
@@ -69,9 +69,15 @@ def _parts(value: object, seen: set[int], depth: int) -> Iterator[CodeType | str
     elif isinstance(value, FunctionType) and not _is_installed(value.__code__.co_filename):
         yield from _parts(value.__code__, seen, depth)
         outer_names = outer_values(value)
-        yield not clocked(value.__globals__).isdisjoint(outer_names)
+        yield not clocked(value.__globals__).isdisjoint((*outer_names, *_made_as(value)))
         for outer in (*outer_names.values(), *(value.__defaults__ or ())):
             yield from _outer(outer, value.__code__, seen, depth + 1)
+
+
+def _made_as(function: FunctionType) -> tuple[str, ...]:
+    """Under which names a source keeps that a function's defaults, or what it was made with, are of the clock."""
+    made_by_a_call = "<locals>" in function.__qualname__
+    return (GIVEN_TO_CALLS,) if made_by_a_call else (function.__name__,)
 
 
 def _outer(value: object, code: CodeType, seen: set[int], depth: int) -> Iterator[CodeType | str | bool]:

@@ -78,3 +78,20 @@ def test_text_that_is_no_python():
     module = ModuleType("broken")
     note_clocked(vars(module), "def")
     assert clocked(vars(module)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "may_ask"),
+    [
+        ("def f(day=date.today()):\n    return day", True),
+        ("def f(day=date(2026, 1, 1)):\n    return day", False),
+        ("made = []\ndeclare(date.today())\nf = made[0]", True),
+        ("made = []\nfor day in [date.today()]:\n    declare(day)\nf = made[0]", True),
+        ("made = []\nfor day in [1]:\n    declare(day)\nf = made[0]", False),
+    ],
+)
+def test_a_day_that_a_function_was_made_with(text: str, may_ask: bool):
+    """As a default, or by a function that declares datasets and was given the day."""
+    declare = "def declare(day):\n    def dataset():\n        return day\n    made.append(dataset)\n"
+    module = loaded(f"from datetime import date\n{declare}{text}")
+    assert may_ask_the_clock(module.f) is may_ask
