@@ -5,12 +5,7 @@ A request fails before the store sees it, or after it was carried out, when the 
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import os
-import subprocess
-import sys
-import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from tests.light_store import Answer, Connection, Server
-from tests.object_stores import StoreServer
+from tests.light_store import Answer, Connection, Server, serve
+from tests.object_stores import StoreServer, server_process
 
 _PLAN = "/_plan"
 _STATES = "/_state"
@@ -39,8 +34,18 @@ class _Broken(Exception):
     """The connection is to break."""
 
 
+class _Connection(Connection):
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except _Broken:
+            self._transport.abort()
+
+
 class FailingServer(Server):
     """Counts requests since the last plan."""
+
+    connection = _Connection
 
     def __init__(self, log: Path, age: str) -> None:
         super().__init__(log, age)
@@ -77,14 +82,6 @@ class FailingServer(Server):
             self._store.buckets = copy.deepcopy(self._kept[name])  # type: ignore[assignment]
 
 
-class _Connection(Connection):
-    def data_received(self, data: bytes) -> None:
-        try:
-            super().data_received(data)
-        except _Broken:
-            self._transport.abort()
-
-
 class FailingStore(StoreServer):
     """The server as a test sees it."""
 
@@ -109,34 +106,9 @@ class FailingStore(StoreServer):
 @contextmanager
 def failing_store() -> Iterator[FailingStore]:
     """Run one inside the block."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "requests"
-        log.touch()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.failing_store", "/_age", str(log)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(["include", "."])},
-        )
-        assert process.stdout is not None
-        try:
-            yield FailingStore(process.stdout.readline().strip(), log, process)
-        finally:
-            process.kill()
-            process.wait()
-
-
-class _Failing(FailingServer):
-    async def run(self) -> None:
-        """As of a light store, with connections that break."""
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
-        loop.add_reader(sys.stdin.fileno(), ended.set)
-        print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
-        await ended.wait()
+    with server_process("-m", "tests.failing_store", "/_age") as running:
+        yield FailingStore(running.endpoint, running.log, running.process)
 
 
 if __name__ == "__main__":
-    asyncio.run(_Failing(Path(sys.argv[2]), sys.argv[1]).run())
+    serve(FailingServer)

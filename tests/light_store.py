@@ -318,6 +318,8 @@ class Connection(asyncio.Protocol):
 class Server:
     """A store behind a port; writes a line for each request, as that of ``tests.object_stores`` does."""
 
+    connection: type[Connection] = Connection
+
     def __init__(self, log: Path, age: str) -> None:
         self._store, self._age = Store(), age
         self._log = log.open("a", buffering=1)
@@ -340,15 +342,15 @@ class Server:
     async def run(self) -> None:
         """Serve until the standard input ends: that is where the parent ends."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: self.connection(self), "127.0.0.1", 0)
         loop.add_reader(sys.stdin.fileno(), ended.set)
         print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
         await ended.wait()
 
 
-def serve() -> None:
+def serve(kind: type[Server] = Server) -> None:
     """The server's process: prints its address. Arguments: the path that makes objects older, the log's name."""
-    asyncio.run(Server(Path(sys.argv[2]), sys.argv[1]).run())
+    asyncio.run(kind(Path(sys.argv[2]), sys.argv[1]).run())
 
 
 if __name__ == "__main__":

@@ -151,7 +151,13 @@ def leading_to(server: StoreServer) -> Iterator[None]:
 @contextmanager
 def started_server(*, light: bool = False) -> Iterator[StoreServer]:
     """As ``store_server``, and leave the environment as it is."""
-    program = [*_LIGHT, _AGE] if light else _MOTO
+    with server_process(*_LIGHT, _AGE) if light else server_process(*_MOTO) as running:
+        yield running
+
+
+@contextmanager
+def server_process(*program: str) -> Iterator[StoreServer]:
+    """Run a server that prints its address and ends with its standard input. ``program``: Python's arguments; its log's name follows."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "requests"
         log.touch()

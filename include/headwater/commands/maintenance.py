@@ -58,10 +58,8 @@ def driver_outcomes(plan: MaintenancePlan, report: Mapping[str, Any]) -> list[Ou
         steps = report.get("steps") or ()
         return [Outcome(ChoreKind(s["kind"]), s["subject"], Ending(s["state"]), s["message"]) for s in steps]
     error = report["error"] or {}
-    message, away = (
-        str(error.get("message", "the driver failed")),
-        error.get("condition") == StoreUnreachable.condition,
-    )
+    message = str(error.get("message", "the driver failed"))
+    away = error.get("condition") == StoreUnreachable.condition
     return [Outcome(step.kind, step.subject, Ending.FAILED, message, passes=away) for step in plan.for_spark]
 
 

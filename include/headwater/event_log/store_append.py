@@ -39,9 +39,8 @@ class OpenCommit:
 
     def settle(self) -> bool:
         """Have it there now; False where another writer has its number, so that it never will be. Raises StoreUnreachable."""
-        return write_if_unchanged(
-            self.file, self.text, None
-        )  # no other writer's commit has the name of this file of rows
+        # No other writer's commit has the name of this file of rows.
+        return write_if_unchanged(self.file, self.text, None)
 
 
 def append_next(table: ObjectPath, rows: Any, sending: Callable[[OpenCommit], None] = lambda _: None) -> bool:

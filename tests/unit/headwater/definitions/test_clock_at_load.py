@@ -19,6 +19,15 @@ def loaded(text: str, name: str = "transformations.main") -> ModuleType:
     return module
 
 
+@pytest.fixture
+def days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module beside the sources."""
+    module = loaded("from datetime import date\nDAY = date.today()\nLATE = 1", "days")
+    module.__file__ = "days.py"
+    monkeypatch.setitem(sys.modules, "days", module)
+
+
+@pytest.mark.usefixtures("days")
 @pytest.mark.parametrize(
     "text",
     [
@@ -35,17 +44,15 @@ def loaded(text: str, name: str = "transformations.main") -> ModuleType:
         "import days\nTODAY = days.DAY",
     ],
 )
-def test_a_day_that_is_taken_when_the_source_is_loaded(monkeypatch: pytest.MonkeyPatch, text: str):
+def test_a_day_that_is_taken_when_the_source_is_loaded(text: str):
     """However it comes into the variable, a function that reads that may have another query tomorrow; one that does not, has not."""
-    monkeypatch.setitem(
-        sys.modules, "days", loaded("from datetime import date\nDAY = date.today()\nLATE = 1", "days")
-    )
     functions = "\nOTHER = 1\ndef f():\n    return TODAY\ndef g():\n    return OTHER"
     module = loaded(f"from datetime import date, datetime\n{text}{functions}")
     assert may_ask_the_clock(module.f)
     assert not may_ask_the_clock(module.g)
 
 
+@pytest.mark.usefixtures("days")
 @pytest.mark.parametrize(
     "text",
     [
@@ -54,20 +61,15 @@ def test_a_day_that_is_taken_when_the_source_is_loaded(monkeypatch: pytest.Monke
         "if date.today():\n    other = 1\nDAY = 1",
     ],
 )
-def test_days_that_stay(monkeypatch: pytest.MonkeyPatch, text: str):
+def test_days_that_stay(text: str):
     """A day that the source says is the same one tomorrow."""
-    monkeypatch.setitem(
-        sys.modules, "days", loaded("from datetime import date\nDAY = date.today()\nLATE = 1", "days")
-    )
     module = loaded(f"from datetime import date\n{text}\ndef f():\n    return DAY")
     assert not may_ask_the_clock(module.f)
 
 
-def test_variables_of_a_module_beside_the_sources(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.usefixtures("days")
+def test_variables_of_a_module_beside_the_sources():
     """A function that reads one by the module's name is looked at likewise."""
-    days = loaded("from datetime import date\nDAY = date.today()\nLATE = 1", "days")
-    days.__file__ = "days.py"
-    monkeypatch.setitem(sys.modules, "days", days)
     module = loaded("import days\ndef f():\n    return days.DAY\ndef g():\n    return days.LATE")
     assert may_ask_the_clock(module.f)
     assert not may_ask_the_clock(module.g)
