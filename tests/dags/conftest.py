@@ -26,6 +26,17 @@ def pytest_collection_modifyitems(items):
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What the services of a running Airflow wrote last stands beside a failure: nobody can look for it later."""
+    report = yield
+    if report.failed:
+        for name in ("live_airflow", "own_airflow"):
+            if airflow := getattr(item, "funcargs", {}).get(name):
+                report.sections.append(("services of Airflow", airflow.last_lines()))
+    return report
+
+
 @pytest.fixture(scope="session")
 def airflow_database():
     """Airflow's database, made once."""

@@ -232,15 +232,25 @@ class LiveAirflow:
         """How many runs of a DAG have ended."""
         return sum(run.is_finished for run in self.client.runs(dag_id))
 
-    def trigger_log(self) -> str:
-        """The end of the triggerer's log, for a failed assertion."""
-        return textwrap.indent(self.services.log("triggerer").read_text()[-3000:], "    ")
+    def last_lines(self) -> str:
+        """The end of each service's log, for a failed test."""
+        logs = {name: self.services.log(name) for name in SERVICES}
+        return "\n".join(
+            f"{name}:\n{textwrap.indent(log.read_text(errors='replace')[-6000:], '    ')}"
+            for name, log in logs.items()
+            if log.exists()
+        )
 
 
-def wait_for(condition, seconds: float = 60, every: float = 0.2):
-    """Ask until the answer is true; returns it. Fails after `seconds`."""
+def wait_for(condition, seconds: float = 60, every: float = 0.2, instead=None):
+    """Ask until the answer is true; returns it. Fails after `seconds`, and says what `instead` gives then."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} seconds"
+        assert time.monotonic() < deadline, f"not within {seconds} seconds: {instead() if instead else answer}"
         time.sleep(every)
     return answer
+
+
+def wait_until_equal(value, expected, seconds: float = 60):
+    """Ask until the value is the expected one; fails after `seconds` with the last one."""
+    wait_for(lambda: value() == expected, seconds, instead=value)

@@ -9,7 +9,7 @@ import json
 import sys
 
 import pytest
-from tests.dags.live_airflow import wait_for
+from tests.dags.live_airflow import wait_for, wait_until_equal
 from tests.dags.pipeline_folder import MEDALLION, write_pipeline
 
 pytestmark = pytest.mark.timeout(300)
@@ -138,14 +138,14 @@ def test_whoever_waits_for_a_table_hears_of_all_its_rows_once(announced):
     announced.will("second", NOTHING)
     assert announced.ran("two") == {"tables": "success", "together": "success"}
     woken = [[name, 3, "first"] for name in announced.pipelines]
-    wait_for(lambda: announced.notes() == woken)
+    wait_until_equal(announced.notes, woken)
 
     announced.will("third", {**NOTHING, "bronze": 2})
     clear = {"dry_run": False, "only_failed": False, "dag_run_id": "two", "task_ids": ["update"]}
     for name in announced.pipelines:
         announced.client._request("POST", f"/dags/{name}/clearTaskInstances", json=clear)
     woken = sorted([*woken, *([name, 2, "third"] for name in announced.pipelines)])
-    wait_for(lambda: announced.notes() == woken)
+    wait_until_equal(announced.notes, woken)
     assert announced.ended("two") == {"tables": "success", "together": "success"}
 
     for name in announced.pipelines:
@@ -155,4 +155,4 @@ def test_whoever_waits_for_a_table_hears_of_all_its_rows_once(announced):
 
     day = {"from": "2026-01-01", "to": "2026-01-02", "column": "at", "tables": ["bronze"]}
     announced.client.trigger("tables_backfill", "fill", dry_run=False, **day)
-    wait_for(lambda: announced.notes() == sorted([*woken, ["tables", 9, "fill"]]))
+    wait_until_equal(announced.notes, sorted([*woken, ["tables", 9, "fill"]]))

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from deltalake import DeltaTable
-from tests.dags.live_airflow import wait_for
+from tests.dags.live_airflow import wait_for, wait_until_equal
 from tests.dags.pipeline_folder import write_pipeline
 
 from headwater.definitions.source import SourceKind
@@ -96,10 +96,10 @@ def test_files_land_and_their_rows_are_in_the_table(landed):
     assert [error.partition(":")[0] for error in errors] == ["pipelines.py (broken)"]
     assert "now and then" in errors[0]
     landed.land(1, 2)
-    wait_for(lambda: landed.ids() == [1, 2], 120)
-    wait_for(lambda: landed.runs() == ["success"], 60)
+    wait_until_equal(landed.ids, [1, 2], 120)
+    wait_until_equal(landed.runs, ["success"], 60)
     dag = client._request("GET", "/dags/landed")
     assert (dag["is_stale"], dag["has_import_errors"]) == (False, False)
     landed.land(3, 4)
-    wait_for(lambda: landed.ids() == [1, 2, 3, 4], 120)
-    wait_for(lambda: landed.runs() == ["success"] * 2, 60)
+    wait_until_equal(landed.ids, [1, 2, 3, 4], 120)
+    wait_until_equal(landed.runs, ["success"] * 2, 60)

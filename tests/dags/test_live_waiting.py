@@ -7,7 +7,7 @@ import time
 
 import pytest
 from deltalake import DeltaTable
-from tests.dags.live_airflow import wait_for
+from tests.dags.live_airflow import wait_for, wait_until_equal
 from tests.dags.web_hook import SECRET
 
 pytestmark = pytest.mark.timeout(300)
@@ -41,7 +41,8 @@ def test_sensors_end_well_late_and_in_vain(airflow):
     shutil.rmtree(airflow.table("made_anew"))
     airflow.commit("made_anew", 1)
     # Each ends by itself; how soon they are looked at depends on what else the machine does.
-    wait_for(lambda: states() == {"met": "success", "late": "failed", "in_vain": "failed"}, seconds=150)
+    ended = {"met": "success", "late": "failed", "in_vain": "failed"}
+    wait_until_equal(states, ended, seconds=150)
     late, in_vain = (
         airflow.services.task_log("waits", "run", task, 1).read_text() for task in ("late", "in_vain")
     )
@@ -102,9 +103,9 @@ def test_a_broken_limit_is_red_and_told_once_and_the_hooks_secret_is_nowhere(air
         return {task.task_id: task.state for task in airflow.client.tasks("medallion_checks", run)}
 
     expected = {"lag": "success", "freshness": "failed", "checkpoints": "success"}
-    wait_for(lambda: states("first") == expected)
+    wait_until_equal(lambda: states("first"), expected)
     airflow.client.trigger("medallion_checks", "second")
-    wait_for(lambda: states("second") == expected)
+    wait_until_equal(lambda: states("second"), expected)
     ((path, alert),) = airflow.hook.requests
     assert path == f"/{SECRET}"
     assert (alert["check"], alert["state"], len(alert["lines"])) == ("freshness", "open", 3)
