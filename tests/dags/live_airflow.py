@@ -139,8 +139,10 @@ class LiveAirflow:
             "HEADWATER_SECRET_SHOP_KEY": CANARY,
             # What was left by a scheduler that was killed is seen to after seconds, and no step waits long for the next.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
-            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+            # It beats every five: one that a busy machine holds up for a beat or two must not take its own tasks for a dead one's.
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+            "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "2",
             # New files are seen at once. Known ones are parsed again every ten seconds: only then a DAG that was unpaused is woken.
             "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",

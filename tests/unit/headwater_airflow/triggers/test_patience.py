@@ -45,3 +45,15 @@ def test_what_stays_wrong_is_raised(error: HeadwaterError, seconds: float, monke
     monkeypatch.setattr(patience, "PATIENCE_SECONDS", seconds)
     with pytest.raises(type(error)):
         asyncio.run(asyncio.wait_for(patiently(Looks(10**6, error), 0.001), 5))
+
+
+def test_pauses_grow_to_half_a_minute(monkeypatch: pytest.MonkeyPatch):
+    """Who is away for long is not asked all the time, and who is back is seen soon."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(patience.asyncio, "sleep", sleep)
+    asyncio.run(patiently(Looks(6, OSError("away")), 4.0))
+    assert pauses == [4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
