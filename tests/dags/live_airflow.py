@@ -248,7 +248,9 @@ def wait_for(condition, seconds: float = 60, every: float = 0.2, instead=None):
     """Ask until the answer is true; returns it. Fails after `seconds`, and says what `instead` gives then."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} seconds: {instead() if instead else answer}"
+        assert time.monotonic() < deadline, (
+            f"not within {seconds} seconds: {instead() if instead else answer}"
+        )
         time.sleep(every)
     return answer
 

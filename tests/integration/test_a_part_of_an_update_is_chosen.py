@@ -31,6 +31,16 @@ def test_failed_tables_and_single_flows(pipeline):
     case = pipeline(SOURCE)
     case.land([{"id": 1}], "web")
     case.land([{"id": 200}], "app")
+    for table, missing in [("silver", "bronze"), ("gold", "silver")]:
+        code, report = case.run(f"--tables={table}")
+        error = report["flows"][0]["error"]
+        assert (code, error["condition"], error["where"].rpartition(":")[0]) == (
+            1,
+            "SOURCE_NOT_FOUND",
+            str(case.folder / "transformations/main.py"),
+        )
+        assert f"The table '{missing}', which is read here, is not there" in error["message"]
+        assert f"--tables={missing},..." in error["remedy"]
     code, report = case.run()
     assert code == 1
     assert {flow["flow"]: flow["state"] for flow in report["flows"] if flow["state"] != "COMPLETED"} == {

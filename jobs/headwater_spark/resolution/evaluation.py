@@ -41,7 +41,7 @@ from headwater_spark.plans.stream_operations import check_stream
 from headwater_spark.resolution.dataset_kinds import refuse_sink, resolved_kind
 from headwater_spark.resolution.flow_columns import analysed_frames
 from headwater_spark.resolution.judged_flows import check_judged
-from headwater_spark.resolution.known_names import KnownNames, read_at_import, unfilled
+from headwater_spark.resolution.known_names import KnownNames, read_at_import, rows_of_table, unfilled
 from headwater_spark.resolution.output_mode import check_alone, output_mode
 from headwater_spark.resolution.replaced_slice import in_slice
 from headwater_spark.resolution.settings_gate import SettingsGate
@@ -111,7 +111,7 @@ class Evaluation:
                 )
             return frame
         if self.live:
-            return reader.frame_at(str(self.table_path(dataset)))
+            return rows_of_table(dataset, lambda: reader.frame_at(str(self.table_path(dataset))))
         schema = self.schema_of(dataset)
         if reader.options_given.get("readchangefeed") == "true":
             schema = with_change_columns(schema)
@@ -153,7 +153,7 @@ class Evaluation:
                 'spark.readStream.option("readChangeFeed", "true").table(...).',
             )
         if self.live:
-            return reader.frame_at(str(self.table_path(dataset)))
+            return rows_of_table(dataset, lambda: reader.frame_at(str(self.table_path(dataset))))
         schema = with_change_columns(schema) if changes else schema
         return (
             DataStreamReader(self.session)

@@ -12,11 +12,25 @@ from headwater.definitions.dataset import QUARANTINE_SUFFIX, Dataset
 from headwater.definitions.expectation import quarantines
 from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.table_history import table_exists
-from headwater.errors import DatasetReadAtImport, FlowWithoutTarget, InvalidName, UnknownDataset
+from headwater.errors import (
+    DatasetReadAtImport,
+    FlowWithoutTarget,
+    InvalidName,
+    SourceNotFound,
+    UnknownDataset,
+)
 from headwater.graph.registry import Registry
 from headwater.storage.place import Place
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.messages.source_errors import line_being_run
+
+# What Spark and Delta say of a folder without a table: of a batch read, and of a stream.
+_WITHOUT_TABLE = (
+    "PATH_NOT_FOUND",
+    "DELTA_SCHEMA_NOT_SET",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+)
 
 
 class KnownNames:
@@ -91,6 +105,21 @@ class KnownNames:
         return UnknownDataset(
             f"{name!r} is neither a dataset of this pipeline nor an existing table.", remedy=remedy
         )
+
+
+def rows_of_table(dataset: Dataset, read: Callable[[], DataFrame]) -> DataFrame:
+    """The rows that ``read`` gives of a dataset's own table; raises SourceNotFound where no update has made that yet."""
+    try:
+        return read()
+    except AnalysisException as error:
+        if error.getCondition() not in _WITHOUT_TABLE:
+            raise
+        name = dataset.name
+        raise SourceNotFound(
+            f"The table {name!r}, which is read here, is not there: no update has made it yet.",
+            remedy=f"An update of some tables reads the others as they stand. Update {name!r} first or in the same update "
+            f"(`run DIR --tables={name},...`), or run an update of all tables.",
+        ) from None
 
 
 def read_at_import(name: str, where: SourceLocation | None) -> DatasetReadAtImport:
