@@ -23,7 +23,7 @@ def stored_manifest(project: PipelineProject) -> Manifest:
         raise ManifestNotFound(
             "The graph of this pipeline has not been resolved yet.",
             where=project.folder,
-            remedy=f"Run `python -m headwater validate {project.folder.name}`, or an update.",
+            remedy=f"Run `python -m headwater validate {project.folder}`, or an update.",
         )
     fitting = [manifest for manifest in manifests if manifest.fits(project)]
     if not fitting:
