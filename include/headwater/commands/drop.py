@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from headwater.contract.printing import print_json
-from headwater.doctor.dropping import drop, plan_drop
+from headwater.doctor.dropping import DropPlan, drop, plan_drop
 from headwater.errors import ManifestNotFound
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spelled_names import declared_name
@@ -19,16 +19,11 @@ def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, a
     Raises:
         UnknownDataset, RefusedForSafety: nothing was removed.
     """
-    try:
-        manifest = stored_manifest(project)
-    except ManifestNotFound:
-        manifest = None
-    names = tables if manifest is None else [declared_name(manifest, name) for name in tables]
-    plans = [plan_drop(project, manifest, name, names) for name in names]
+    plans = _plans(project, tables)
     for plan in plans:
         print(plan, file=sys.stderr)
     if yes:
-        drop(project, plans)
+        drop(project, plans, lambda: _plans(project, tables))
     else:
         print("Nothing was changed. Add --yes to carry it out; the rows can't be recovered.", file=sys.stderr)
     if as_json:
@@ -38,3 +33,12 @@ def drop_tables(project: PipelineProject, tables: Sequence[str], *, yes: bool, a
         ]
         print_json({"state": "COMPLETED" if yes else "PLANNED", "tables": dropped})
     return 0
+
+
+def _plans(project: PipelineProject, tables: Sequence[str]) -> list[DropPlan]:
+    try:
+        manifest = stored_manifest(project)
+    except ManifestNotFound:
+        manifest = None
+    names = tables if manifest is None else [declared_name(manifest, name) for name in tables]
+    return [plan_drop(project, manifest, name, names) for name in names]

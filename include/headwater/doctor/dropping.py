@@ -17,7 +17,7 @@ from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
-from headwater.event_log.user_actions import DROP
+from headwater.event_log.user_actions import DROP, is_dropped
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -25,7 +25,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.metastore.following import follow_stored
 from headwater.quarantine.table import is_quarantine
-from headwater.storage.place import Place, is_below
+from headwater.storage.place import Place
 from headwater.storage.walking import remove_tree
 
 
@@ -113,11 +113,19 @@ def _lost(tables: Sequence[Place]) -> str:
     return f"{counts[0]} rows of the table{kept_out}"
 
 
-def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
+def drop(
+    project: PipelineProject, plans: Sequence[DropPlan], plan_again: Callable[[], Sequence[DropPlan]]
+) -> None:
     """Carry plans out, under the lease, and record them.
+
+    Args:
+        project: the pipeline.
+        plans: what was shown.
+        plan_again: what would be removed now.
 
     Raises:
         UpdateInProgress: an update runs; nothing was removed.
+        RefusedForSafety: one has run since it was planned, and more, or other rows, would go; nothing was removed.
         LeaseLost: this process stood still for so long that another one may write; the same drop ends it.
     """
     drop_id = str(uuid.uuid4())
@@ -125,11 +133,12 @@ def drop(project: PipelineProject, plans: Sequence[DropPlan]) -> None:
         project.lease(f"drop-{drop_id}") as lease,
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
-        for folder in _tables(project, plans):
-            refuse_around_tables(folder)  # one may have come since it was planned
+        _refuse_outdated(project, plans, plan_again())
         for plan in plans:
             for folder in plan.folders:
                 _remove(folder, lease.check)
+            if not plan.folders and is_dropped(project.state_folder, plan.dataset):
+                continue  # by an earlier try, which recorded it
             events.emit(
                 "user_action",
                 f"The table {plan.dataset} was dropped.",
@@ -155,9 +164,13 @@ def _remove(folder: Place, check: Callable[[], None]) -> None:
     remove_tree(folder, check=check)
 
 
-def _tables(project: PipelineProject, plans: Sequence[DropPlan]) -> list[Place]:
-    folders = [folder for plan in plans for folder in plan.folders]
-    return [folder for folder in folders if not is_below(folder, project.state_folder)]
+def _refuse_outdated(project: PipelineProject, plans: Sequence[DropPlan], now: Sequence[DropPlan]) -> None:
+    if list(plans) != list(now):
+        raise RefusedForSafety(
+            f"{', '.join(plan.dataset for plan in plans)}: what would be removed has changed since this drop was planned.",
+            where=project.state_folder,
+            remedy="Nothing was removed. Look at the plan of now, and carry that one out: run the same command again.",
+        )
 
 
 def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.conditions import TableNested
 from headwater.commands.command_line import main
@@ -14,7 +15,9 @@ from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.doctor import dropping
 from headwater.doctor.dropping import drop, plan_drop
+from headwater.errors import RefusedForSafety
 from headwater.event_log.reader import events
+from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import DatasetEntry
 from headwater.storage.walking import remove_tree
 
@@ -131,11 +134,43 @@ def test_a_table_inside_it_stays(done, capsys):
     code, answer = call(done, capsys, "silver", "--yes")
     assert (code, answer["error"]["condition"]) == (3, "TABLE_NESTED")
     with pytest.raises(TableNested):
-        drop(project, [plan])
+        drop(project, [plan], lambda: [plan_drop(project, done.manifest, "silver")])
     assert DeltaTable(str(inner)).to_pyarrow_table().num_rows == 2
     assert done.checkpoint("silver").state_file.exists()
     remove_tree(inner)
     assert call(done, capsys, "silver", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize("comes", ["rows", "a table"])
+def test_a_plan_that_is_outdated(done, comes):
+    """An update came between the plan and the lease: rows that nobody was shown stay."""
+    table = done.table("gold")
+    if comes == "a table":
+        remove_tree(table)
+    plan = plan_drop(done.project, done.manifest, "gold")
+    write_rows(table, 3)
+    with pytest.raises(RefusedForSafety, match="has changed since"):
+        drop(done.project, [plan], lambda: [plan_drop(done.project, done.manifest, "gold")])
+    assert table_exists(table)
+    assert done.checkpoint("gold").state_file.exists()
+    assert not events(done.project.state_folder, event_type="user_action")
+
+
+def test_one_that_is_run_again_is_recorded_once(done, capsys):
+    """Also where the first one did not come to its record; a table that came anew and was dropped again has two."""
+    for folder in plan_drop(done.project, done.manifest, "gold").folders:
+        remove_tree(folder)
+
+    def records():
+        assert call(done, capsys, "gold", "--yes")[0] == 0
+        return len(events(done.project.state_folder, event_type="user_action"))
+
+    assert [records(), records()] == [1, 1]
+    write_rows(done.table("gold"), 3)
+    assert [records(), records()] == [2, 2]
+    with EventLogWriter(done.project.state_folder, "orders", "orders", "u") as log:
+        log.emit("flow_progress", "It was filled.", flow="gold", dataset="gold")
+    assert [records(), records()] == [3, 3]
 
 
 class Killed(BaseException):
