@@ -12,7 +12,7 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.flow_cases import flow_cases
 from headwater.doctor.inspection import inspect_flow
 from headwater.doctor.surgery import snapshot_flow
-from headwater.errors import RefusedForSafety, UnknownDataset
+from headwater.errors import HeadwaterError, RefusedForSafety, UnknownDataset
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.storage.listing import looked_over
 
@@ -124,8 +124,9 @@ def _snapshot(project: PipelineProject, cases: list[FlowCase], *, as_json: bool)
 
 def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool, as_json: bool) -> int:
     diagnoses = [finding for case in cases for finding in diagnose(case)]
-    refused = any(finding.damage.blocks and not finding.damage.mends_itself for finding in diagnoses)
-    code = RefusedForSafety.exit_code if refused else 0
+    refusing = [f.damage.error for f in diagnoses if f.damage.blocks and not f.damage.mends_itself]
+    refused = bool(refusing)
+    code = _code(refusing)
     if as_json:
         findings = [finding.as_dict() for finding in diagnoses]
         print_json(
@@ -153,6 +154,12 @@ def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool,
     return code
 
 
+def _code(refusing: list[HeadwaterError]) -> int:
+    """Of what refuses the next start: that of one that passes where all do."""
+    lasting = [error for error in refusing if not error.transient]
+    return RefusedForSafety.exit_code if lasting else max((error.exit_code for error in refusing), default=0)
+
+
 def _explain(finding: Diagnosis) -> None:
     print(f"{finding.flow} (into {finding.dataset}): {finding.damage.error}")
     for fact in finding.damage.evidence:
@@ -163,7 +170,8 @@ def _explain(finding: Diagnosis) -> None:
         if remedy.possible:
             print(f"      lost: {remedy.lost}\n      doubled: {remedy.doubled}")
         else:
-            print(f"      not possible: {remedy.lost}")
+            reason = "not known now" if remedy.possible is None else "not possible"
+            print(f"      {reason}: {remedy.lost}")
     print()
 
 

@@ -15,10 +15,10 @@ from headwater.preflight.damage import Damage, Repair
 
 @dataclass(frozen=True)
 class Remedy:
-    """A repair that may help. ``possible`` False: ``lost`` says why not."""
+    """A repair that may help. ``possible`` False: ``lost`` says why not; None: it can't be known now, and ``lost`` says why."""
 
     command: str
-    possible: bool
+    possible: bool | None
     lost: str
     doubled: str
 
@@ -68,7 +68,9 @@ def _remedy(case: FlowCase, action: Repair) -> Remedy:
     try:
         plan = plan_repair(case, action, options)
     except HeadwaterError as error:
-        return Remedy(command, False, f"{error.what} {error.remedy or ''}".strip(), "")
+        return Remedy(
+            command, None if error.transient else False, f"{error.what} {error.remedy or ''}".strip(), ""
+        )
     except Exception as error:
         # What a plan can't read is often the damage itself; the other remedies are planned all the same.
         return Remedy(command, False, f"It could not be planned: {quoted(error)}", "")

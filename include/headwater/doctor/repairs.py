@@ -51,6 +51,9 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
 def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
     mending = [damage for damage in case.damages if damage.mend is not None]
     if case.damages and not mending:
+        for damage in case.damages:
+            if damage.error.transient:  # what is wrong is not known
+                raise damage.error
         conditions = ", ".join(damage.condition for damage in case.damages)
         raise RepairNotPossible(
             f"There is nothing to repair in place in {case.flow.name!r} (found: {conditions}).",
@@ -83,6 +86,8 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
             f"{case.flow.name!r} keeps state, which can't be rebuilt from the table.",
             remedy="Restore a snapshot, go back to a batch with a whole state (rewind), or refill the table.",
         )
+    if not case.positions and not case.damages:
+        return _nothing_to_do(case, Repair.REBUILD)
     if not case.positions:
         raise RepairNotPossible(
             f"No position of epoch {case.epoch} of {case.flow.name!r} is known outside the checkpoint.",
@@ -105,6 +110,11 @@ def _rebuild(case: FlowCase, _: RepairOptions) -> RepairPlan:
         rows_after(case, batch) if written is None or written > batch else NOTHING,
         lambda check: open_at(case, position, files, check),
     )
+
+
+def _nothing_to_do(case: FlowCase, action: Repair) -> RepairPlan:
+    """As after one that was carried out, of which no answer came."""
+    return RepairPlan(action, case.flow.name, case.flow.target, (), NOTHING, NOTHING, lambda _: "nothing")
 
 
 def _files(case: FlowCase, position: Positions) -> dict[int, Lines]:

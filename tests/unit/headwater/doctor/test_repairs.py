@@ -118,10 +118,19 @@ def test_lists_of_files_are_looked_for_in_copies_of_the_same_epoch():
     assert module._files(case(snapshots=copies), ('{"logOffset":3}', None)) == {0: ["epoch", "new", "old"]}
 
 
+def test_a_rebuild_that_is_run_again_has_nothing_to_do():
+    """The epoch that it opened has written nothing that is recorded elsewhere; a damaged one without positions can't be rebuilt."""
+    assert module._rebuild(case(), RepairOptions()).steps == ()
+    with pytest.raises(RepairNotPossible, match="No position"):
+        module._rebuild(case(damages=("damage",)), RepairOptions())
+
+
 def test_what_needs_no_repair_in_place():
     """A flow without damage is left as it is; one whose damages can't be mended in place is refused, with their names."""
     assert module._mend(case(), RepairOptions()).steps == ()
-    damage = SimpleNamespace(condition="STATE_LOST", mend=None, error=SimpleNamespace(where="state"))
+    damage = SimpleNamespace(
+        condition="STATE_LOST", mend=None, error=SimpleNamespace(where="state", transient=False)
+    )
     with pytest.raises(RepairNotPossible, match="STATE_LOST"):
         module._mend(case(damages=(damage,)), RepairOptions())
 
