@@ -15,7 +15,7 @@ from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import hidden_folders, unfinished
 from headwater.errors import LeaseLost
 from headwater.files.atomic_files import write_atomically
-from headwater.storage.atomic import read_tagged, write_if_unchanged
+from headwater.storage.atomic import read_record, read_tagged, write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 from headwater.storage.walking import files_and_folders, files_below
@@ -118,12 +118,16 @@ class FlowCheckpoint:
 
     def read_state(self) -> FlowState | None:
         """The flow's state, or None where it never ran; raises FlowStateDamaged, or StorageNotReadable, where it can't be read."""
+        return self._recorded()
+
+    def _recorded(self, **more: Any) -> FlowState | None:
         return recorded(
             self.state_file,
             _state_of,
             what=f"The file that says which epoch of {self.folder.name!r} is live",
             unknown=f"which epoch of {self.folder.name!r} is live",
             remedy="Move the file aside: the newest epoch is then the live one, and the next start checks it against its table.",
+            **more,
         )
 
     def surviving_state(self) -> FlowState | None:
@@ -158,9 +162,19 @@ class FlowCheckpoint:
             )
 
     def update_state(self, **changes: Any) -> FlowState:
-        """Change some fields of the state and write it."""
-        state = replace(self.read_state() or FlowState(), **changes)
-        self.write_state(state)
+        """Change some fields of the state and write it; errors as of ``read_state`` and ``replace_state``.
+
+        What it replaces is read together with its tag, so the condition takes no request of its own.
+        """
+        tags: list[str | None] = []
+
+        def read(file: Place) -> str:
+            text, tag = read_record(file)
+            tags.append(tag)
+            return text
+
+        state = replace(self._recorded(read=read) or FlowState(), **changes)
+        self.replace_state(state, StateSeen(next(iter(tags), None)))
         return state
 
     def epoch_folder(self, epoch: int) -> Place:

@@ -13,6 +13,10 @@ from headwater.storage.place import Place
 _Record = TypeVar("_Record")
 
 
+def _text(file: Place) -> str:
+    return file.read_text(encoding="utf-8")
+
+
 def recorded(
     file: Place,
     parse: Callable[[Any], _Record],
@@ -20,6 +24,7 @@ def recorded(
     what: str,
     unknown: str,
     remedy: str = "Restore the file from a backup.",
+    read: Callable[[Place], str] = _text,
 ) -> _Record | None:
     """What a file of JSON says; None where it is not there.
 
@@ -29,13 +34,14 @@ def recorded(
         what: the file, as the subject of a sentence.
         unknown: what can't be known without it, as a clause.
         remedy: what to do about a damaged one.
+        read: gives the file's text, or raises FileNotFoundError.
 
     Raises:
         FlowStateDamaged: it is not what was written.
         StorageNotReadable: it may not be read, or its disk is away.
     """
     try:
-        return parse(json.loads(file.read_text(encoding="utf-8")))
+        return parse(json.loads(read(file)))
     except FileNotFoundError:
         return None
     except OSError as error:
