@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
@@ -13,17 +15,19 @@ from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_file, in_order
+from headwater.storage.walking import copy_file, folders_in, in_order
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
+_TIME = "%Y%m%dT%H%M%S%fZ"
+_NAME = re.compile(r"(\d{8}T\d{12}Z)-epoch\d")
 # How the reason begins of a copy that is taken before something is changed.
 BEFORE = "before "
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A copy of an epoch. ``taken_at``: UTC, ISO 8601; ``last_batch``: the last that was done, None for none."""
+    """A copy of an epoch. ``taken_at``: UTC, ISO 8601, and behind that of the copies before; ``last_batch``: the last that was done, None for none."""
 
     name: str
     dataset: str
@@ -90,9 +94,10 @@ def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: st
     if not source.is_dir() and not checkpoint.state_file.exists():
         return None
     dataset, flow = checkpoint.folder.parent.name, checkpoint.folder.name
-    now = datetime.now(UTC)
+    root = _root(state_folder, dataset, flow)
+    now = _moment(folders_in(root), datetime.now(UTC))
     last = last_committed_batch(source)
-    name = f"{now:%Y%m%dT%H%M%S%fZ}-epoch{state.epoch}" + (f"-batch{last}" if last is not None else "")
+    name = f"{now:{_TIME}}-epoch{state.epoch}" + (f"-batch{last}" if last is not None else "")
     about = {
         "name": name,
         "dataset": dataset,
@@ -111,9 +116,21 @@ def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: st
         # Last: a copy without it is not a snapshot.
         write_atomically(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
 
-    target = make_folder(_root(state_folder, dataset, flow) / name, fill)
-    clear_unfinished(_root(state_folder, dataset, flow))
+    target = make_folder(root / name, fill)
+    clear_unfinished(root)
     return Snapshot(**about, folder=target)  # type: ignore[arg-type]
+
+
+def _moment(names: Iterable[str], now: datetime) -> datetime:
+    """Now; where the clock of whoever took the newest copy is ahead of ours, just behind that one: copies are ordered by these times."""
+    times = [match[1] for name in names if (match := _NAME.match(name))]
+    newest = max(times, default="")
+    if f"{now:{_TIME}}" > newest:
+        return now
+    try:
+        return datetime.strptime(newest, _TIME).replace(tzinfo=UTC) + timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return now  # a name that we have not made
 
 
 def _root(state_folder: Place, dataset: str, flow: str) -> Place:
