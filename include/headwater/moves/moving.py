@@ -37,6 +37,7 @@ def move_table(wish: Wish) -> MovePlan:
     Raises:
         UpdateInProgress: where an update of one of the pipelines runs; nothing was changed.
         StorageFailed: where a folder can't be renamed; the same command goes on from there.
+        LeaseLost: this process stood still for so long that another one may write; the same command goes on from there.
         All that ``plan_move`` raises; nothing was changed.
     """
     projects = {project.state_folder: project for project in (wish.target, wish.source)}
@@ -55,6 +56,7 @@ def move_table(wish: Wish) -> MovePlan:
             try:
                 step()
             except OSError as error:
+                check()  # what is gone may be another process's doing
                 raise StorageFailed(
                     f"The table {wish.dataset!r} could not be moved: {error.strerror or error}.",
                     where=error.filename,

@@ -37,6 +37,7 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
         UpdateInProgress: where an update runs; nothing was changed.
         StorageFailed: where a file can't be read or written; the same command goes on from there.
         RefusedForSafety: a copy is not what its original is; the old place is still the one that counts.
+        LeaseLost: this process stood still for so long that another one may write; the same command goes on from there.
         All that ``plan_relocation`` raises; nothing was changed.
     """
     with ExitStack() as stack:
@@ -54,6 +55,7 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
             try:
                 step()
             except OSError as error:
+                check()  # what is gone may be another process's doing
                 raise StorageFailed(
                     f"The pipeline could not be copied: {error.strerror or error}.",
                     where=error.filename,

@@ -212,3 +212,21 @@ def test_a_journal_says_all_that_is_needed(done):
     """What is written down is what was planned."""
     move = plan_move(Wish(done.project, done.project, "silver", "purified", "it")).move
     assert TableMove.of(json.loads(json.dumps(move.as_dict()))) == move
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_file_that_is_gone_with_the_lease(done, capsys, monkeypatch, lost):
+    """Another process may have taken it away: that is said, and not that there is no room."""
+
+    def gone(*_: object):
+        def step():
+            if lost:
+                (done.project.state_folder / "update.lease").unlink()
+            raise FileNotFoundError(2, "No such file", "silver")
+
+        yield step
+
+    monkeypatch.setattr(moving, "steps", gone)
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert answer["error"]["condition"] == ("LEASE_LOST" if lost else "STORAGE_FAILED")
+    assert code == (3 if lost else 1)
