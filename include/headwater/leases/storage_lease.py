@@ -37,9 +37,11 @@ def object_lease(lease: ObjectPath, holder: str, *, wait: timedelta = timedelta(
     death can have given us the lock. Before the first lease of all, the store has to show that it honours conditions.
     """
     with update_lease(lock_of_this_machine(lease).parent, holder, wait=wait) as local:
+        lock = lock_identity(local.path)
         if not lease.is_file():
-            refuse_without_conditions(lease.parent)
-        who = Holder(holder, lock=lock_identity(local.path))
+            # Whoever has the lock is the only one of its name.
+            refuse_without_conditions(lease.parent, hashlib.sha256(repr(lock).encode()).hexdigest()[:16])
+        who = Holder(holder, lock=lock)
         with store_lease(StoredObject(lease), who, wait=wait) as lease_on_store:
             yield lease_on_store
 

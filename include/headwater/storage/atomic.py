@@ -162,13 +162,17 @@ def store_time(place: ObjectPath, *, quick: bool = False) -> datetime:
     return moment
 
 
-def refuse_without_conditions(folder: ObjectPath) -> None:
+def refuse_without_conditions(folder: ObjectPath, by: str | None = None) -> None:
     """Try both kinds of conditional write below a folder.
+
+    Args:
+        folder: where.
+        by: a name of whoever tries, and of nobody else at this time: what an outage leaves of this try goes with the next one.
 
     Raises:
         StoreRefused: the store ignores conditions, so that two updates could hold one lease, or write one commit.
     """
-    probe = folder / f".probe-{secrets.token_hex(8)}"
+    probe = folder / f".probe-{by or secrets.token_hex(8)}"
     try:
         # A refusal alone says little: the answer to the first try may have got lost, and the client's second one met its own object.
         first = write_if_unchanged(probe, "1", None)

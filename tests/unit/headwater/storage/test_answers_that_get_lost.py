@@ -12,14 +12,16 @@ from tests.object_stores import leading_to
 
 from headwater.change_feed.change_range import range_after
 from headwater.change_feed.reading import arrow_table
-from headwater.errors import ChangeFeedBroken, HeadwaterError
+from headwater.errors import ChangeFeedBroken, HeadwaterError, LeaseUnreachable
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
+from headwater.leases.storage_lease import storage_lease
 from headwater.quarantine.table import _query
 from headwater.storage import retries
 from headwater.storage.access import ObjectStore
 from headwater.storage.atomic import refuse_without_conditions
+from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.delta_tables import append
 from headwater.storage.retries import Tries
 
@@ -104,6 +106,28 @@ def test_a_store_that_honours_conditions_is_not_refused(failing, place, at):
     failing.plan(Fails.ONCE_AFTER, at)
     refuse_without_conditions(place)
     assert failing.plan() > 3
+
+
+@pytest.mark.parametrize("fails", [Fails.FROM_THEN_ON, Fails.DONE_THEN_ALL], ids=lambda fails: fails.name)
+def test_nothing_of_a_probe_stays(failing, place, fails):
+    """Whichever request of the first start the store goes away at: the next one on this machine takes away what is left."""
+    failing.keep("empty")
+    for at in itertools.count():
+        failing.put_back("empty")
+        failing.plan(fails, at)
+        away = False
+        try:
+            with storage_lease(place, "first"):
+                pass
+        except (LeaseUnreachable, StoreUnreachable):
+            away = True
+        failing.plan()
+        with storage_lease(place, "second"):
+            pass
+        assert [name for name in place.listed() if name.startswith(".probe")] == []
+        if not away:
+            break
+    assert at > 5
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "another writes meanwhile"])
