@@ -12,10 +12,16 @@ from typing import Any
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.checkpoints.record_files import recorded
-from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
+from headwater.checkpoints.whole_folders import (
+    clear_unfinished,
+    copy_durably,
+    hidden_folders,
+    make_folder,
+    unfinished,
+)
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_file, folders_in, in_order
+from headwater.storage.walking import copy_file, files_and_folders, folders_in
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
@@ -60,10 +66,17 @@ class Snapshot:
 
 
 def snapshots_of(state_folder: Place, dataset: str, flow: str) -> list[Snapshot]:
-    """The snapshots of a flow, oldest first; raises FlowStateDamaged where one does not say what it is."""
+    """The snapshots of a flow, oldest first; raises FlowStateDamaged where one does not say what it is.
+
+    Not those whose writer did not come to its end, though all may be there: the next copy that is taken removes them.
+    """
     root = _root(state_folder, dataset, flow)
-    files = in_order(root.glob(f"*/{_ABOUT}")) if root.is_dir() else []
-    snapshots = [snapshot for file in files if (snapshot := _snapshot(file)) is not None]
+    try:
+        files, folders = files_and_folders(root)
+    except FileNotFoundError:
+        return []
+    whole = sorted({*folders} - unfinished(files) - {*hidden_folders(folders)})
+    snapshots = [snapshot for name in whole if (snapshot := _snapshot(root / name / _ABOUT)) is not None]
     return sorted(snapshots, key=lambda snapshot: (snapshot.taken_at, snapshot.name))
 
 

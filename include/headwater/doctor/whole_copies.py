@@ -37,6 +37,7 @@ def newest_whole(case: FlowCase) -> tuple[Snapshot, dict[str, str]]:
 
     Raises:
         RepairNotPossible: where each copy is damaged.
+        HeadwaterError: where it is not known for now whether one is.
     """
     with_batches = [s for s in case.snapshots if s.last_batch is not None and committed_batches(s.checkpoint)]
     faults: dict[str, str] = {}
@@ -44,6 +45,9 @@ def newest_whole(case: FlowCase) -> tuple[Snapshot, dict[str, str]]:
         damages = _damages(case, snapshot)
         if not damages:
             return snapshot, faults
+        for damage in damages:
+            if damage.error.transient:  # it may be whole: an older one would be another position
+                raise damage.error
         faults[snapshot.name] = damages[0].condition
     if not faults:
         return case.snapshots[-1], {}

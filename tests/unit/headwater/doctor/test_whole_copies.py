@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from tests.unit.headwater.metrics.conftest import Pipeline
 
+from headwater.doctor import whole_copies
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairNotPossible, RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.snapshots import Snapshot
 from headwater.doctor.surgery import operate, snapshot_flow
-from headwater.preflight.damage import Repair
+from headwater.preflight.damage import Damage, Repair
+from headwater.storage.conditions import StoreUnreachable
 from headwater.storage.walking import remove_tree
 
 LIVE = {"state_settings": {"spark.sql.shuffle.partitions": "1"}}
@@ -78,3 +80,13 @@ def test_where_no_copy_is_whole(done: Pipeline):
     with pytest.raises(RepairNotPossible, match=f"{damaged.name} has FILE_LOG_LOST"):
         restored(done)
     assert damaged.name in restored(done, snapshot=damaged.name)
+
+
+def test_a_store_that_is_away_while_a_copy_is_looked_at(done: Pipeline, monkeypatch: pytest.MonkeyPatch):
+    """It may be whole: neither an older one is taken instead, nor is it said that there is none."""
+    taken(done)
+    taken(done)
+    away = [Damage(StoreUnreachable("no answer"))]
+    monkeypatch.setattr(whole_copies, "_damages", lambda *_: away)
+    with pytest.raises(StoreUnreachable):
+        restored(done)

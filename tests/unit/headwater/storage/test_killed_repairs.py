@@ -141,6 +141,20 @@ def test_copies_before_each_write(done):
     assert number >= 6
 
 
+def test_a_copy_whose_mark_is_left_is_none(done):
+    """All of it is there, and its writer did not come to its end: the next copy takes it away, so no plan counts on it."""
+    checkpoint, state = done.checkpoint("silver"), done.project.state_folder
+    first, last = (take_snapshot(state, checkpoint, reason="test") for _ in range(2))
+    assert first is not None
+    assert last is not None
+    last.folder.with_name(f".{last.name}.making").write_text("of a writer that died")
+    assert snapshots_of(state, "silver", "silver") == [first]
+    case = case_of(done, "silver")
+    surgery = operate(case, plan_repair(case, *ACTIONS["restore"]))
+    assert first.name in surgery.plan.steps[0]
+    assert not last.folder.is_dir()
+
+
 def test_a_lease_that_was_lost(done):
     """Where another process may write, or has, the new epoch does not become the live one, and what the other wrote stays."""
     checkpoint = done.checkpoint("silver")
