@@ -39,7 +39,7 @@ def maintenance(project: PipelineProject, parsed: argparse.Namespace, argv: Sequ
         if parsed.as_json:
             print_json({"state": "PLANNED", "plan": plan.as_dict()})
         return 0
-    outcomes = maintain(project, due, wait=parsed.wait, tell=tell) if plan.steps else []
+    outcomes = maintain(project, due, wait=parsed.wait, tell=tell) if plan.is_due else []
     if plan.for_spark:
         outcomes += by_spark(plan, argv)
     finish(outcomes, as_json=parsed.as_json)

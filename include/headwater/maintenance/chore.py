@@ -49,11 +49,12 @@ class Step:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What would be due and is not done, and why."""
+    """What would be due and is not done, and why. ``unknown``: what is due could not be found out."""
 
     kind: ChoreKind
     subject: str
     why: str
+    unknown: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The remark as JSON values."""

@@ -38,6 +38,11 @@ class MaintenancePlan:
         }
 
     @property
+    def is_due(self) -> bool:
+        """Whether there is something to do, or something that has to be looked at again to know."""
+        return bool(self.steps) or any(remark.unknown for remark in self.left_out)
+
+    @property
     def for_spark(self) -> list[Step]:
         """The steps that need a Spark driver."""
         return [step for step in self.steps if step.engine is Engine.SPARK]
@@ -70,7 +75,7 @@ def look(all_chores: Sequence[Chore]) -> MaintenancePlan:
         except Exception as error:
             # delta-rs adds the frames of its own code, line by line.
             reason = quoted(error).partition("\n")[0].rstrip()
-            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {reason}")
+            finding = LeftOut(chore.kind, chore.subject, f"It can't be looked at: {reason}", unknown=True)
         if isinstance(finding, Step):
             steps.append(finding)
         elif finding is not None:

@@ -78,6 +78,8 @@ def _flows(state_folder: Place, warehouse: Place, table: Place, table_id: str) -
             live = checkpoint.epoch_folder(state.epoch if state else 0)
             yield from _of_checkpoint(name, live, table_id)
         except HeadwaterError as error:
+            if error.transient:
+                raise
             # A damaged checkpoint may be one of any table's readers, unless the graph is known.
             if readers is None or folder.name in readers:
                 yield ReaderPosition(name, unknown=error.what)
@@ -137,7 +139,9 @@ def _known_readers(state_folder: Place, warehouse: Place, table: Place) -> set[s
 def _manifest(state_folder: Place) -> Manifest | None:
     try:
         return read_manifest(state_folder / FILE_NAME)
-    except HeadwaterError:
+    except HeadwaterError as error:
+        if error.transient:  # it is there, and the next look may read it
+            raise
         return None
 
 
@@ -205,6 +209,8 @@ def _of_declared(
     try:
         positions = list(_of_checkpoint(name, project.folder / reader.checkpoint, table_id))
     except HeadwaterError as error:
+        if error.transient:
+            raise
         positions = [ReaderPosition(name, unknown=error.what)]
     yield from positions or [ReaderPosition(name, unknown="its checkpoint has no position in this table")]
 

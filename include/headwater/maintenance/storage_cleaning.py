@@ -163,7 +163,9 @@ def _checkpoints(project: PipelineProject) -> list[FlowCheckpoint]:
 def _manifest(project: PipelineProject) -> Manifest | None:
     try:
         return read_manifest(project.state_folder / FILE_NAME)
-    except HeadwaterError:
+    except HeadwaterError as error:
+        if error.transient:  # it is there, and the next look may read it
+            raise
         return None
 
 

@@ -75,7 +75,7 @@ class RunMaintenanceOperator(RunUpdateOperator):
             self.log.info("%s", line)
         if self.only_plan:
             return {"state": "PLANNED", "plan": plan.as_dict()}
-        outcomes = maintain(project, due, wait=patience(project), tell=self._tell) if plan.steps else []
+        outcomes = maintain(project, due, wait=patience(project), tell=self._tell) if plan.is_due else []
         steps = [outcome.as_dict() for outcome in outcomes]
         if plan.for_spark:
             steps += self._by_spark(context, project, plan, options)

@@ -12,6 +12,7 @@ from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.commands.maintenance import driver_outcomes
 from headwater.errors import LeaseLost, MaintenanceFailed
+from headwater.maintenance import reader_positions, storage_cleaning
 from headwater.maintenance.chore import ChoreKind, Step
 from headwater.maintenance.maintain import Ending, check_outcomes, maintain
 from headwater.storage.conditions import StoreUnreachable
@@ -51,6 +52,28 @@ def test_a_store_that_was_away(kept):
         check_outcomes(maintain(kept.project, [away, broken]))
 
 
+@pytest.mark.parametrize("chore", ["vacuum", "orphans"])
+def test_a_store_that_is_away_while_it_is_looked_at(kept, monkeypatch, chore):
+    """Nothing is done, and that is no success: nobody knows what is due, and a retry helps. The plan alone says why it is incomplete."""
+    assert kept.call("--only", chore, "--yes")[0] == 0
+
+    def reads(_):
+        raise StoreUnreachable("no answer")
+
+    for module in (reader_positions, storage_cleaning):
+        monkeypatch.setattr(module, "read_manifest", reads)
+    code, answer = kept.call("--only", chore)
+    assert code == 0
+    assert all("no answer" in remark["why"] for remark in answer["plan"]["left_out"])
+    assert answer["plan"]["left_out"]
+    code, answer = kept.call("--only", chore, "--yes")
+    assert (code, answer["error"]["condition"], answer["error"]["transient"]) == (
+        1,
+        "STORE_UNREACHABLE",
+        True,
+    )
+
+
 @pytest.mark.parametrize(("condition", "passes"), [("STORE_UNREACHABLE", True), ("LEASE_LOST", False)])
 def test_the_driver_that_met_it(condition, passes):
     """So it is where Spark's part failed with its driver."""
@@ -71,6 +94,8 @@ def test_a_damaged_table_does_not_stop_the_others(kept):
     assert (code, answer["error"]["condition"]) == (1, "MAINTENANCE_FAILED")
     assert "silver" in answer["error"]["message"]
     assert len(kept.live("bronze")) == 1
+    code, answer = kept.call("--only", "optimize", "--yes")
+    assert (code, answer["error"]["condition"]) == (1, "MAINTENANCE_FAILED"), "also where nothing else is due"
 
 
 def test_the_log_gets_a_checkpoint_with_its_transactions(kept):
