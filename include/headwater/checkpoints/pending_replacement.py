@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from headwater.checkpoints.record_files import recorded
 from headwater.delta_log.table_history import has_transaction
-from headwater.files.atomic_files import sync_folder
+from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 from headwater.storage.walking import in_order
@@ -66,7 +66,7 @@ class PendingReplacement:
             file.write_text(self._text)
             yield
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(file.parent)
         making = file.with_name(f".{file.name}.{uuid4().hex}")
         with making.open("x+", encoding="utf-8") as locked:
             try:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headwater.errors import HeadwaterError, LeaseLost
-from headwater.files.atomic_files import sync_folder
+from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.storage.atomic import write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
@@ -42,11 +42,11 @@ def make_folder(target: Place, fill: Callable[[Place], None]) -> Place:
     if isinstance(target, ObjectPath):
         _fill_beside_mark(target, fill)
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     making = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         fill(making)
-        sync_folder(making)
+        _sync_all(making)
         making.chmod(0o755)
         making.rename(target)
     except BaseException:
@@ -87,6 +87,8 @@ def copy_durably(
 
     ``check``: called before each file; raises where the right to write is lost.
     """
+    if isinstance(target, Path):
+        make_folders(target)
     if not (isinstance(source, Path) and isinstance(target, Path)):
         copy_files(source, target, keep, check)
         return
@@ -101,7 +103,13 @@ def copy_durably(
             shutil.copy2(file, into / name)
             with (into / name).open("rb") as copied:
                 os.fsync(copied.fileno())
-        sync_folder(into)
+    _sync_all(target)
+
+
+def _sync_all(folder: Path) -> None:
+    """Make the names in a folder and in those below it durable."""
+    for parent, _, _ in os.walk(folder):
+        sync_folder(Path(parent))
 
 
 def _fill_beside_mark(target: ObjectPath, fill: Callable[[Place], None]) -> None:

@@ -44,6 +44,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it, durably: the name of each is in the one above, which a power cut may set back."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
+
+
 def who_asks() -> str:
     """The user of this process, in words."""
     return f"the user with the number {os.geteuid()}"
@@ -62,7 +70,7 @@ def whose(path: Place) -> str:
 
 
 def _replace(target: Path, text: str) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     # Not mkstemp: that makes files for one user alone. The kernel applies the umask, which no thread can read safely.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -19,7 +19,7 @@ from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.reader import has_user_action, last_batches
 from headwater.event_log.writer import EventLogWriter
-from headwater.files.atomic_files import sync_folder, write_atomically
+from headwater.files.atomic_files import make_folders, sync_folder, write_atomically
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
 from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
@@ -110,7 +110,7 @@ def _rename(before: Place, after: Place, check: Step) -> None:
     before, after = local_only(before, "This rename"), local_only(after, "This rename")
     if not before.exists():
         return  # an earlier run has done it
-    after.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(after.parent)
     # Not on top of anything: what is there came after the plan, and is not ours to remove.
     if after.exists():
         raise FileExistsError(17, "something is in its place already", str(after))

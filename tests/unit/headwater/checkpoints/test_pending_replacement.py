@@ -44,6 +44,7 @@ def test_it_is_locked_before_it_is_there(tmp_path: Path, monkeypatch: pytest.Mon
         seen.append((len(list(pending_replacements(tmp_path))), ONE.is_abandoned(tmp_path)))
         sync(folder)
 
+    ONE._file(tmp_path).parent.mkdir(parents=True)
     for module in (atomic_files, pending_replacement):
         monkeypatch.setattr(module, "sync_folder", look)
     with ONE.written_down(tmp_path):

@@ -21,13 +21,13 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_copy_is_durable(tmp_path: Path, synced: list[str]):
-    """Each file that is kept, and each folder after its files."""
+    """Each file that is kept, and each folder after all that is in it."""
     source = tmp_path / "source"
     (source / "below").mkdir(parents=True)
     for name in ("a", "below/b", "left.crc"):
         (source / name).write_text(name)
     copy_durably(source, tmp_path / "copy", lambda file: file.suffix != ".crc")
-    assert synced == ["a", "copy", "b", "below"]
+    assert synced == [tmp_path.name, "a", "b", "copy", "below"]
     assert not (tmp_path / "copy" / "left.crc").exists()
     assert (tmp_path / "copy" / "below" / "b").read_text() == "below/b"
 

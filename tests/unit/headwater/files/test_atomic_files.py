@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from headwater.checkpoints.log_entries import write_entry
 from headwater.checkpoints.pending_replacement import PendingReplacement
-from headwater.checkpoints.whole_folders import make_folder
+from headwater.checkpoints.whole_folders import copy_durably, make_folder
 from headwater.files.atomic_files import write_atomically
 
 
@@ -47,3 +49,45 @@ def test_what_has_its_name_is_durable(
     made(folder)
     (name,) = (one.name for one in folder.iterdir())
     assert synchronised == [(".", []), ("the folder", [name])]
+
+
+def a_new_file(root: Path) -> None:
+    write_atomically(root / "checkpoints" / "orders" / "flow.json", "{}")
+
+
+def a_new_epoch(root: Path) -> None:
+    make_folder(
+        root / "checkpoints" / "orders" / "1", lambda made: write_entry(made / "sources" / "0" / "0", "v1")
+    )
+
+
+def a_new_record(root: Path) -> None:
+    a_record(root / "pipelines" / "orders")
+
+
+def a_copy(root: Path) -> None:
+    original = root.with_name("original")
+    (original / "deep" / "er").mkdir(parents=True)
+    (original / "deep" / "er" / "file").write_text("v1")
+    copy_durably(original, root / "storage" / "copy")
+
+
+@pytest.mark.parametrize("made", [a_new_file, a_new_epoch, a_new_record, a_copy])
+def test_folders_that_were_made_for_it_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[[Path], None]
+):
+    """The name of each is in the one above it, which is synchronised after that: a power cut takes none of them away."""
+    root = tmp_path / "root"
+    root.mkdir()
+    durable: dict[int, set[str]] = {}
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            durable[os.fstat(descriptor).st_ino] = set(os.listdir(descriptor))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    made(root)
+    for folder, below, files in os.walk(root):
+        assert {*below, *files} - {".lock"} <= durable.get(Path(folder).stat().st_ino, set()), folder
