@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from headwater.files.atomic_files import write_atomically
-from headwater.storage.conditions import StoreUnreachable
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
 from headwater.storage.place import Place
 
 FILE_NAME = "stop.json"
@@ -32,7 +32,7 @@ def is_stop_requested(state_folder: Place, *ids: str | None) -> bool:
     """Whether the driver with these ids, and none before it, is to stop; no where storage can't be read: the next look may."""
     try:
         request = json.loads((state_folder / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, StoreUnreachable):
+    except (OSError, ValueError, StoreRefused, StoreUnreachable):
         return False
     who = request.get("stop") if isinstance(request, dict) else None
     return isinstance(who, str) and who in ids
@@ -68,5 +68,7 @@ def stop_requests(
     finally:
         over.set()
         if heard.is_set():
-            with suppress(OSError, StoreUnreachable):  # it names this driver: to the next one it says nothing
+            with suppress(
+                OSError, StoreRefused, StoreUnreachable
+            ):  # it names this driver: to the next one it says nothing
                 (state_folder / FILE_NAME).unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from headwater.leases.stop_request import (
     stop_requests,
     withdraw_stop,
 )
+from headwater.storage.conditions import StoreRefused, StoreUnreachable
 
 
 @pytest.mark.parametrize("who", ["u1", "r1"])
@@ -63,3 +64,23 @@ def test_a_request_is_withdrawn_before_the_next_attempt(tmp_path: Path):
     assert is_stop_requested(tmp_path / "state", "r1")
     withdraw_stop(tmp_path / "state", "r1")
     assert not is_stop_requested(tmp_path / "state", "r1")
+
+
+@pytest.mark.parametrize(
+    "error", [StoreUnreachable("away"), StoreRefused("its token has expired"), OSError()]
+)
+def test_a_look_that_fails_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception):
+    """The storage can be read again at a later look, which hears the request."""
+    stopped, fails = threading.Event(), iter([error, error])
+    read = Path.read_text
+
+    def reads(file: Path, **more: str) -> str:
+        for one in fails:
+            raise one
+        return read(file, **more)
+
+    request_stop(tmp_path, "u1")
+    monkeypatch.setattr(Path, "read_text", reads)
+    with stop_requests(tmp_path, ("u1",), stopped.set, every=0.01):
+        assert stopped.wait(10)
+    assert next(fails, None) is None
