@@ -16,6 +16,7 @@ from headwater.errors import CheckpointUnreadable, HeadwaterError, SourceUnreach
 from headwater.graph.manifest import FlowEntry, Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
+from headwater.storage.conditions import StoreUnreachable
 
 
 class Health(StrEnum):
@@ -44,7 +45,11 @@ class CheckpointHealth:
 
 
 def pipeline_health(project: PipelineProject, manifest: Manifest) -> list[CheckpointHealth]:
-    """The checkpoint of every stream, in the manifest's order. Flows that never ran are new, not sick."""
+    """The checkpoint of every stream, in the manifest's order. Flows that never ran are new, not sick.
+
+    Raises:
+        StoreUnreachable: the store does not answer.
+    """
     return [
         _look(project, manifest, flow) for flow in manifest.output_flows if flow.streaming and not flow.once
     ]
@@ -56,6 +61,8 @@ def _look(project: PipelineProject, manifest: Manifest, flow: FlowEntry) -> Chec
         state = checkpoint.surviving_state()
     except CheckpointUnreadable:
         return CheckpointHealth(flow.name, flow.target, Health.SICK, problem="flow.json is damaged")
+    except StoreUnreachable:
+        raise  # it is not sick for that
     except (OSError, HeadwaterError) as error:
         why = getattr(error, "what", None) or error
         return CheckpointHealth(

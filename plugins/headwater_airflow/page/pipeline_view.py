@@ -99,9 +99,13 @@ def _view(pipeline: PipelineEntry) -> PipelineView:
         )
     troubles: list[str] = []
     manifest = read_part(lambda: observed_manifest(project), None, "The manifest", troubles)
+    troubles_of_graph = len(troubles)
     history = read_part(lambda: read_history(project.state_folder), History(), "The event log", troubles)
+    # Of a log that can't be read nothing is known: the pipeline is not new for that.
+    state = "broken" if len(troubles) > troubles_of_graph else _state(history)
     notes = _notes(project, manifest, history, troubles)
-    state = _state(history)
+    if manifest is None and not troubles_of_graph:
+        notes = ("The graph is not known yet: no update has run, and no manifest is committed.", *notes)
     if manifest is None:
         return PipelineView(
             pipeline.dag_id,
@@ -168,9 +172,7 @@ def _notes(
         lambda: taking_turns(known_homes(project.state_folder)), no_turns, "Its former folders", troubles
     )
     notes = [turns] if turns else []
-    if manifest is None:
-        notes.append("The graph is not known yet: no update has run, and no manifest is committed.")
-    elif read_part(lambda: not manifest.fits(project), False, "The sources", troubles):
+    if manifest is not None and read_part(lambda: not manifest.fits(project), False, "The sources", troubles):
         notes.append("The sources have changed since: the graph below is that of the last update.")
     update = history.last_update
     if update is not None and update.ended is None and _is_silent(history):

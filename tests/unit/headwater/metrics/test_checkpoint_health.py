@@ -8,9 +8,11 @@ import time
 
 import pytest
 
+from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.errors import CheckpointUnreadable
 from headwater.metrics.checkpoint_health import Health, pipeline_health
 from headwater.metrics.watermark import pipeline_watermarks
+from headwater.storage.conditions import StoreUnreachable
 
 from .conftest import write_rows
 
@@ -113,3 +115,14 @@ def test_a_watermark_is_that_of_the_last_committed_batch(healthy):
     commit.write_text("v1\n{")
     with pytest.raises(CheckpointUnreadable):
         pipeline_watermarks(healthy.project, healthy.manifest)
+
+
+def test_a_store_that_is_away_is_no_sickness(done, monkeypatch):
+    """Whoever looks tries again: nobody is told that a checkpoint is damaged."""
+
+    def away(_):
+        raise StoreUnreachable("no answer")
+
+    monkeypatch.setattr(FlowCheckpoint, "surviving_state", away)
+    with pytest.raises(StoreUnreachable):
+        pipeline_health(done.project, done.manifest)
