@@ -137,6 +137,7 @@ def drop(
         for plan in plans:
             for folder in plan.folders:
                 _remove(folder, lease.check)
+            lease.check()
             if not plan.folders and is_dropped(project.state_folder, plan.dataset):
                 continue  # by an earlier try, which recorded it
             events.emit(
