@@ -31,17 +31,29 @@ def request_stop(state_folder: Place, who: str) -> None:
 def is_stop_requested(state_folder: Place, *ids: str | None) -> bool:
     """Whether the driver with these ids, and none before it, is to stop; no where storage can't be read: the next look may."""
     try:
-        request = json.loads((state_folder / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, StoreRefused, StoreUnreachable):
+        return _requested(state_folder) in ids
+    except (OSError, StoreRefused, StoreUnreachable):
         return False
-    who = request.get("stop") if isinstance(request, dict) else None
-    return isinstance(who, str) and who in ids
 
 
 def withdraw_stop(state_folder: Place, who: str) -> None:
-    """Take a request back, before a driver with the same id is started again."""
-    if is_stop_requested(state_folder, who):
+    """Take a request back, before a driver with the same id is started again.
+
+    Raises:
+        StoreRefused, StoreUnreachable, OSError: it may be there still, and would stop that driver.
+    """
+    if _requested(state_folder) == who:
         (state_folder / FILE_NAME).unlink(missing_ok=True)
+
+
+def _requested(state_folder: Place) -> str:
+    """Who is to stop; empty where nobody is."""
+    try:
+        request = json.loads((state_folder / FILE_NAME).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return ""
+    who = request.get("stop") if isinstance(request, dict) else None
+    return who if isinstance(who, str) else ""
 
 
 @contextmanager

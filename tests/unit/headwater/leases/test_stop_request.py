@@ -84,3 +84,23 @@ def test_a_look_that_fails_is_not_the_last(tmp_path: Path, monkeypatch: pytest.M
     with stop_requests(tmp_path, ("u1",), stopped.set, every=0.01):
         assert stopped.wait(10)
     assert next(fails, None) is None
+
+
+@pytest.mark.parametrize("error", [StoreUnreachable("away"), StoreRefused("denied"), PermissionError()])
+def test_a_request_that_may_be_there_still_is_not_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    """Whoever starts a driver again with the same id learns that it would be stopped at once."""
+    request_stop(tmp_path, "u1")
+
+    def reads(*_: object, **__: object) -> str:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", reads)
+        with pytest.raises(type(error)):
+            withdraw_stop(tmp_path, "u1")
+    assert is_stop_requested(tmp_path, "u1")
+    withdraw_stop(tmp_path, "u1")
+    assert not is_stop_requested(tmp_path, "u1")
+    withdraw_stop(tmp_path, "u1")
