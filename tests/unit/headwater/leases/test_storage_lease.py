@@ -40,10 +40,15 @@ def test_a_store_is_tried_before_its_first_lease(light_store: StoreServer, tmp_p
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path))
     light_store.make_bucket("tried")
     place, tried = light_store.place("tried", "pipelines/shop"), []
-    monkeypatch.setattr(module, "refuse_without_conditions", tried.append)
+    monkeypatch.setattr(module, "refuse_without_conditions", lambda *by: tried.append(by))
     for _ in range(2):
         with leading_to(light_store), storage_lease(place, "one"):
-            assert tried == [place]
+            assert [folder for folder, _ in tried] == [place]
+    # Who tries has one name on this machine, so that the next one takes away what an outage has left.
+    for name in ("other", "another"):
+        with leading_to(light_store), storage_lease(place / name, "one"):
+            pass
+    assert len({by for _, by in tried}) == 3
 
 
 @pytest.mark.parametrize(
