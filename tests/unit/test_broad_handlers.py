@@ -27,7 +27,6 @@ ALLOWED = {
     ("include/headwater/event_log/writer.py", "EventLogWriter._append"): "records are kept and tried again; what is left at the end raises EventLogNotWritten",
     ("include/headwater/event_log/writer.py", "EventLogWriter._compact"): "upkeep: the log is whole without it; what fails is printed",
     ("include/headwater/graph/files_read.py", "content_digest"): "a file that can't be read is told from others by the reason, and the pipeline's own code meets it",
-    ("include/headwater/leases/stop_request.py", "is_stop_requested"): "a request that can't be read stops nothing now; the next look, ten seconds later, may read it",
     ("include/headwater/graph/pipeline_ids.py", "may_have_id"): "a file that is gone or can't be read is no pipeline of this user's",
     ("include/headwater/graph/pipeline_ids.py", "_beside"): "a parent folder that can't be listed has no pipelines that this user could run",
     ("include/headwater/graph/pipeline_ids.py", "known_homes"): "a hint for people; without it they are not warned",

@@ -62,7 +62,7 @@ class World:
         monkeypatch.setattr(RunMaintenanceOperator, "_by_spark", self.by_spark)
 
         def look(_: Any) -> Any:
-            plan.steps, plan.for_spark = self.steps, self.for_spark
+            plan.is_due, plan.for_spark = bool(self.steps), self.for_spark
             return plan
 
         monkeypatch.setattr(module, "look", look)
