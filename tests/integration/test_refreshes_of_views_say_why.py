@@ -136,6 +136,9 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert case.rows("by_key") == [(0, 4, 18), (1, 5, 162), (2, 3, 15), (7, 1, None)]
     _bring_back(case, spark, "events", copies)
     spark.sql(f"insert into delta.`{table}` values (2, 60)")
+    with case.resolved() as resolved:
+        told = explain(resolved, "by_key")
+    assert told["next_refresh"]["expected"].startswith("COMPLETE_RECOMPUTE: version ")
     assert planned(case, case.update())["by_key"] == "COMPLETE_RECOMPUTE CHANGE_SET_MISSING"
     assert case.rows("by_key") == [(0, 4, 18), (1, 4, 112), (2, 4, 75), (7, 1, None)]
 

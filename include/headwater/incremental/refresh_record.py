@@ -19,6 +19,7 @@ from headwater.delta_log.commits import (
     read_actions,
 )
 from headwater.delta_log.missing_files import missing_of_newest
+from headwater.delta_log.versions import TableHead
 from headwater.incremental.techniques import Issue, IssueType
 from headwater.storage.place import Place
 
@@ -55,6 +56,19 @@ class SourceState:
         """Whether the table now has another commit under this version's number; False as well where that can't be known."""
         now = commit_written(table, self.version) if self.written is not None else None
         return now is not None and now != self.written
+
+    def break_before(self, head: TableHead, table: Place, name: str) -> Issue | None:
+        """Why the table that stands there now, at ``head``, does not go on from this state; None where it does."""
+        if self.table_id != head.table_id or self.version > head.version:
+            reason = f"{name} is another table than at the last refresh: it was made anew"
+        elif self.is_of_another_history(table):
+            reason = (
+                f"version {self.version} of {name} is another one than the last refresh read: the table was brought back "
+                "from a copy, or its log was written anew"
+            )
+        else:
+            return None
+        return Issue(IssueType.CHANGE_SET_MISSING, reason, table=name)
 
 
 @dataclass(frozen=True)

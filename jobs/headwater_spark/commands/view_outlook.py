@@ -20,7 +20,7 @@ from headwater.incremental.costs import (
     predicted_incremental,
     rejected,
 )
-from headwater.incremental.refresh_record import RefreshRecord, last_record
+from headwater.incremental.refresh_record import RefreshRecord, last_record, lost_files
 from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
 from headwater.incremental.source_needs import CHANGE_FEED, SourceNeeds
 from headwater.incremental.techniques import Issue, IssueType, Technique
@@ -59,7 +59,7 @@ def outlook(
     project, entry = pipeline.project, pipeline.manifest.flow(view)
     table = pipeline.manifest.table_path(project.warehouse, view)
     names = flow_identity(project.state_folder, project.pipeline_id, view, view).names
-    record = last_record(table, *names)
+    record: RefreshRecord | Issue = lost_files(table) or last_record(table, *names)
     if isinstance(record, RefreshRecord):
         record = record.going_on_from(refresh)
     shown: dict[str, dict[str, Any]] = {}
@@ -188,9 +188,9 @@ def change_since(
     before = (record.sources or {}).get(str(source.location))
     if before is None:
         return Issue(IssueType.CHANGE_SET_MISSING, f"the last refresh did not note a version of {name}")
-    if before.table_id != head.table_id or before.version > head.version:
-        reason = f"{name} is another table than at the last refresh: it was made anew"
-        return Issue(IssueType.CHANGE_SET_MISSING, reason)
+    issue = before.break_before(head, folder, name)
+    if issue is not None:
+        return issue
     if columns is None:
         columns = frozenset(field.name for field in delta_table(folder).schema().fields)
     return changes_between(folder, before.version, head.version, columns, name)

@@ -212,15 +212,9 @@ class RefreshDecision:
             before = previous.sources.get(key)
             if before is None:
                 return Issue(IssueType.CHANGE_SET_MISSING, f"the last refresh did not read {key}", table=key)
-            if before.table_id != table.head.table_id or before.version > table.head.version:
-                reason = f"{key} is another table than at the last refresh: it was made anew"
-                return Issue(IssueType.CHANGE_SET_MISSING, reason, table=key)
-            if before.is_of_another_history(table.folder):
-                reason = (
-                    f"version {before.version} of {key} is another one than the last refresh read: the table was brought back "
-                    "from a copy, or its log was written anew"
-                )
-                return Issue(IssueType.CHANGE_SET_MISSING, reason, table=key)
+            issue = before.break_before(table.head, table.folder, key)
+            if issue is not None:
+                return issue
             change = changes_between(
                 table.folder, before.version, table.head.version, query.columns_of(key), key
             )

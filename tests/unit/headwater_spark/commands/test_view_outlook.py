@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,17 @@ def test_another_table(table: Path) -> None:
         assert isinstance(found, Issue)
         assert found.kind is IssueType.CHANGE_SET_MISSING
     assert isinstance(change_since(SOURCE, table, record, frozenset({"k"}), "t"), SourceChange)
+
+
+def test_a_source_that_was_brought_back(table: Path) -> None:
+    """A copy in its place has the id and the version that the last refresh read, and another history: it is called one, as the refresh does."""
+    record = recorded(table)
+    assert record.sources is not None
+    state = replace(record.sources["shop/t"], written=1)
+    told = change_since(SOURCE, table, replace(record, sources={"shop/t": state}), frozenset({"k"}), "t")
+    assert isinstance(told, Issue)
+    assert told.kind is IssueType.CHANGE_SET_MISSING
+    assert "version 0 of t is another one than the last refresh read" in told.reason
 
 
 def test_sources_of_subqueries() -> None:
