@@ -128,6 +128,17 @@ def missing_file(table: Place, files: Iterable[Action]) -> Place | None:
     return None
 
 
+def gone_with_its_files(table: Place, change: SourceChange, name: str) -> Issue | None:
+    """Why a change can't be followed any more: a file that it lies in is gone; None where all are there, or a change feed says it."""
+    if change.kind is ChangeKind.UNCHANGED or change.change_feed:
+        return None
+    missing = missing_file(table, (*change.added, *change.removed))
+    if missing is None:
+        return None
+    reason = f"files that changes lie in are gone: {missing.name} of {name} was removed"
+    return Issue(IssueType.DATA_FILE_MISSING, reason, table=name)
+
+
 def _changed_files(table: Place, commits: list[list[Action]]) -> _Files:
     """Files whose rows came, and files whose rows went: the fewest bytes that say it, of files that are still there.
 

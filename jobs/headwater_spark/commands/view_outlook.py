@@ -21,7 +21,12 @@ from headwater.incremental.costs import (
     rejected,
 )
 from headwater.incremental.refresh_record import RefreshRecord, last_record, lost_files
-from headwater.incremental.source_changes import ChangeKind, SourceChange, changes_between
+from headwater.incremental.source_changes import (
+    ChangeKind,
+    SourceChange,
+    changes_between,
+    gone_with_its_files,
+)
 from headwater.incremental.source_needs import CHANGE_FEED, SourceNeeds
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.metrics.fingerprint import source_table
@@ -193,4 +198,6 @@ def change_since(
         return issue
     if columns is None:
         columns = frozenset(field.name for field in delta_table(folder).schema().fields)
-    return changes_between(folder, before.version, head.version, columns, name)
+    change = changes_between(folder, before.version, head.version, columns, name)
+    gone = gone_with_its_files(folder, change, name) if isinstance(change, SourceChange) else None
+    return gone or change
