@@ -98,6 +98,8 @@ def log_head(folder: Path, opened: Callable[[], LogHead | None]) -> LogHead | No
     try:
         if seen is not None and seen.is_newest(log):
             return seen.head
+        if seen is not None and _stamp(_commit(log, seen.head.version)) != seen.commit:
+            seen = None  # another table lies there now, which may have as many versions
         before = _stamp(log)
         segment = _segment(log, names_in(folder), seen)
         commit = None if segment is None else _stamp(_commit(log, segment.commits.stop - 1))
@@ -122,9 +124,7 @@ def _segment(log: str, names: Sequence[str], seen: _Seen | None) -> _Segment | N
     if not all(map(_CHECKPOINT.fullmatch, checkpoints)) or (not checkpoints and "_last_checkpoint" in names):
         return None
     base = int(max(checkpoints)[:20]) if checkpoints else -1
-    known = base
-    if seen is not None and _stamp(_commit(log, seen.head.version)) == seen.commit:
-        known = seen.head.version
+    known = base if seen is None else seen.head.version
     first = f"{min(base, known) + 1:020}"
     later = [name for name in names if name >= first and is_commit(name)]
     version = int(max(later)[:20]) if later else base
@@ -141,7 +141,7 @@ def _identity(segment: _Segment, seen: _Seen | None) -> _Identity:
         identity = identity.after(part)
         if identity.whole:
             return identity
-    if seen is not None and seen.head.version + 1 == segment.commits.start:
+    if seen is not None:
         return identity.after(_Identity(seen.head.table_id, seen.head.protocol))
     return identity
 

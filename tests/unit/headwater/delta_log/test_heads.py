@@ -164,6 +164,17 @@ def test_a_table_made_anew_is_another_one(table):
     assert head_of(table) is None
 
 
+def test_a_table_made_anew_with_a_checkpoint_is_another_one(table):
+    """One that has its checkpoint at the version that was seen of the old one, as a shallow clone has it at its first."""
+    before = head_of(table)
+    shutil.rmtree(table)
+    write(table, commits=3)
+    DeltaTable(str(table)).create_checkpoint()
+    assert head_of(table) == by_delta_rs(table) != before
+    write(table)
+    assert head_of(table) == by_delta_rs(table)
+
+
 def test_the_newest_id_counts(table):
     """A version that gives the table another id, as a replaced table has it, is read from its commit, seen before or not."""
     for seen in (True, False):
