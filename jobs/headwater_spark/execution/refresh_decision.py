@@ -192,11 +192,7 @@ class RefreshDecision:
         return None
 
     def _by_source(self, query: ExaminedQuery, previous: RefreshRecord) -> str:
-        """Which column of a source is another one: that makes another query of one that nobody has edited."""
-        issue = None if previous.sources is None else self._read_changes(query, previous)
-        if issue is not None and issue.kind is IssueType.DATA_SCHEMA_CHANGED:
-            return f": {issue.reason}"
-        return ""
+        return by_source(None if previous.sources is None else self._read_changes(query, previous))
 
     def _other_input(self, previous: RefreshRecord) -> Issue | None:
         for key, now in self.others.items():
@@ -335,6 +331,12 @@ class RefreshDecision:
             feed = change.change_feed if change and change.kind is ChangeKind.CHANGED else None
             shown.append(TableInformation(key, table.head.table_id, kind, None, size, feed))
         return shown
+
+
+def by_source(issue: Issue | None) -> str:
+    """What of a source makes another query of one that nobody has edited: another column, or another table of the same name."""
+    others = (IssueType.DATA_SCHEMA_CHANGED, IssueType.CHANGE_SET_MISSING)
+    return f": {issue.reason}" if issue is not None and issue.kind in others else ""
 
 
 def reasons(since_last: Issue | None, lasting: Sequence[Issue]) -> tuple[Issue, ...]:

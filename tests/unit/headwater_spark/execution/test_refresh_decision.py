@@ -6,7 +6,7 @@ import pytest
 
 from headwater.incremental.costs import Effort, Reach
 from headwater.incremental.techniques import Issue, IssueType, Planned, Technique
-from headwater_spark.execution.refresh_decision import Decision, reasons
+from headwater_spark.execution.refresh_decision import Decision, by_source, reasons
 
 CHOSEN = Decision(
     Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), True, 0.05, Technique.ROW_BASED
@@ -51,3 +51,10 @@ def test_chance_is_not_an_edit() -> None:
     assert reasons(Issue(IssueType.CHANGE_SET_MISSING, "first"), [chance])[1:] == (chance,)
     assert reasons(None, [limit]) == (limit,)
     assert reasons(None, []) == ()
+
+
+def test_a_source_that_made_another_query_is_named() -> None:
+    """One with another column, or in whose place another table lies; that its log was cut makes no other query."""
+    for kind in (IssueType.DATA_SCHEMA_CHANGED, IssueType.CHANGE_SET_MISSING):
+        assert by_source(Issue(kind, "t is another table")) == ": t is another table"
+    assert by_source(Issue(IssueType.CDF_UNAVAILABLE, "cut")) == by_source(None) == ""
