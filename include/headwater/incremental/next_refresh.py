@@ -63,6 +63,10 @@ class NextRefresh:
             return f'The update will fail, as refresh_policy="incremental_strict" asks: {reason}.'
         if reason is not None:
             return f"{Technique.COMPLETE_RECOMPUTE}: {reason}."
+        if self.unknown:
+            sources = ", ".join(self.unknown)
+            otherwise = self.technique or Technique.NO_OP
+            return f"{Technique.COMPLETE_RECOMPUTE}, if {sources} has changed, else {otherwise}: no log tells that, so the update looks when it begins."
         if self.technique is None:
             return "Not known: no log tells what happened to the sources."
         if self.policy is RefreshPolicy.AUTO and self.rejected is not None:
@@ -89,8 +93,6 @@ class NextRefresh:
             return 'refresh_policy="full" asks for it'
         if not self.enabled:
             return "headwater.incremental.enabled=false asks for it"
-        if self.against is None and self.unknown:
-            return f"if {', '.join(self.unknown)} has changed, which no log tells and the update looks at"
         return self.against
 
     @property

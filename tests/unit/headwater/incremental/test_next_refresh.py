@@ -37,7 +37,8 @@ MOVED = {"technique": "ROW_BASED", "seconds": 1.25, "full": 9.0}
         (STEADY, {**MOVED, "full": 0.5}, 'a full refresh 0.5 s, but refresh_policy="incremental" asks for this one.'),
         (STRICT, {"against": "n of t is not what it was"}, "The update will fail"),
         (STRICT, {"against": "it was made anew", "begins": True}, "COMPLETE_RECOMPUTE: it was made anew."),
-        (AUTO, {"unknown": ["prices"]}, "if prices has changed"),
+        (AUTO, {"unknown": ["prices"]}, "COMPLETE_RECOMPUTE, if prices has changed, else NO_OP: no log tells"),
+        (AUTO, {"unknown": ["prices"], "technique": "APPEND_ONLY"}, "if prices has changed, else APPEND_ONLY: no log"),
         (AUTO, {}, "Not known"),
     ],
 )  # fmt: skip
