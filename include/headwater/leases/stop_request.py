@@ -31,9 +31,10 @@ def request_stop(state_folder: Place, who: str) -> None:
 def is_stop_requested(state_folder: Place, *ids: str | None) -> bool:
     """Whether the driver with these ids, and none before it, is to stop; no where storage can't be read: the next look may."""
     try:
-        return _requested(state_folder) in ids
+        who = _requested(state_folder)
     except (OSError, StoreRefused, StoreUnreachable):
         return False
+    return bool(who) and who in ids
 
 
 def withdraw_stop(state_folder: Place, who: str) -> None:
@@ -80,7 +81,6 @@ def stop_requests(
     finally:
         over.set()
         if heard.is_set():
-            with suppress(
-                OSError, StoreRefused, StoreUnreachable
-            ):  # it names this driver: to the next one it says nothing
+            # It names this driver: to the next one it says nothing.
+            with suppress(OSError, StoreRefused, StoreUnreachable):
                 (state_folder / FILE_NAME).unlink(missing_ok=True)

@@ -46,6 +46,13 @@ def test_a_damaged_request_stops_nothing(tmp_path: Path, text: str):
     assert not is_stop_requested(tmp_path, "u1", None)
 
 
+def test_nobody_is_asked_to_stop(tmp_path: Path):
+    """Where there is no request, or one without a name, a driver without a name of its own goes on as well."""
+    assert not is_stop_requested(tmp_path, "", None)
+    request_stop(tmp_path, "")
+    assert not is_stop_requested(tmp_path, "", None)
+
+
 def test_nobody_looks_after_the_update(tmp_path: Path):
     """The thread ends with the block."""
     before = threading.active_count()
