@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from headwater.files.atomic_files import write_atomically
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.place import Place
 
 FILE_NAME = "stop.json"
@@ -32,7 +32,7 @@ def is_stop_requested(state_folder: Place, *ids: str | None) -> bool:
     """Whether the driver with these ids, and none before it, is to stop; no where storage can't be read: the next look may."""
     try:
         who = _requested(state_folder)
-    except (OSError, StoreRefused, StoreUnreachable):
+    except (OSError, *STORE_ERRORS):
         return False
     return bool(who) and who in ids
 
@@ -82,5 +82,5 @@ def stop_requests(
         over.set()
         if heard.is_set():
             # It names this driver: to the next one it says nothing.
-            with suppress(OSError, StoreRefused, StoreUnreachable):
+            with suppress(OSError, *STORE_ERRORS):
                 (state_folder / FILE_NAME).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 from headwater.definitions.airflow_spec import EventFreshnessSpec
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 
@@ -59,7 +59,7 @@ def table_event_freshness(table: Place, dataset: str, column: str) -> EventFresh
         files: list[dict[str, Any]] = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     except (TableNotFoundError, FileNotFoundError):
         return EventFreshness(dataset, column)
-    except (DeltaError, OSError, StoreRefused, StoreUnreachable) as error:
+    except (DeltaError, OSError, *STORE_ERRORS) as error:
         return EventFreshness(dataset, column, unknown=f"its log can't be read: {error}")
     names = (f"max.{column}", f"partition.{column}")
     values = [file[name] for file in files for name in names if file.get(name) is not None]

@@ -12,7 +12,7 @@ from headwater.errors import SourceUnreachable
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.file_listing import list_files
 from headwater.storage.access import ObjectStore
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.place import Place, is_s3
 
 
@@ -29,7 +29,7 @@ def file_backlog(
     seen: list[SeenFile] = []
     try:
         present = list_files(path, options, store=store)
-    except (StoreRefused, StoreUnreachable) as error:
+    except STORE_ERRORS as error:
         return Backlog.because(f"{error.what} ({path})")
     except SourceUnreachable as error:
         # Without files below it a prefix of S3 is not there; it was right if files were read below it.

@@ -11,7 +11,7 @@ from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
 from headwater.metrics.file_listing import list_files
 from headwater.storage.access import ObjectStore
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.place import Place, located
 
 
@@ -43,7 +43,7 @@ def source_fingerprint(
     if source.kind is SourceKind.FILES and source.path:
         try:
             files = list_files(source.path, source.options, store=store)
-        except (SourceUnreachable, StoreRefused, StoreUnreachable):
+        except (SourceUnreachable, *STORE_ERRORS):
             return None
         digest = hashlib.sha256()
         for file in files:

@@ -12,7 +12,7 @@ from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.fingerprint import source_table
 from headwater.metrics.source_position import source_backlog
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 
@@ -53,7 +53,7 @@ def retention_use(project: PipelineProject, manifest: Manifest) -> list[Retentio
             name = source.name or source.location or str(source.path)
             try:
                 retention = _retention_seconds(table) if table is not None else None
-            except (SourceUnreachable, StoreRefused, StoreUnreachable) as error:
+            except (SourceUnreachable, *STORE_ERRORS) as error:
                 uses.append(RetentionUse(flow.name, flow.target, name, None, None, error.what))
                 continue
             if retention is None:

@@ -12,7 +12,7 @@ from headwater.definitions.source import SourceKind
 from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart, StreamSource
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.place import is_s3
 
 # What makes a path a pattern to Hadoop.
@@ -56,7 +56,7 @@ def _missing(paths: list[str], source: StreamSource) -> list[str]:
     try:
         listed = set(source.files()) if stored and source.files is not None else set()
         return gone + [path for path in stored if path not in listed and not source.place(path).is_file()]
-    except (SourceUnreachable, StoreRefused, StoreUnreachable):
+    except (SourceUnreachable, *STORE_ERRORS):
         return gone  # what can't be listed is reported by the read itself
 
 
@@ -69,7 +69,7 @@ def names_are_patterns(start: FlowStart) -> Iterator[Damage]:
             odd = [path for path in source.files() if not _SIGNS.isdisjoint(path)]
             done = last_entry(start, max(start.committed, default=-1), index) if odd else -1
             read = {seen.path for seen in files_seen(start.folder, index, up_to=done)} if odd else set()
-        except (CheckpointUnreadable, SourceUnreachable, StoreRefused, StoreUnreachable, OSError):
+        except (CheckpointUnreadable, SourceUnreachable, *STORE_ERRORS, OSError):
             continue  # reported elsewhere: by the checks of the logs, and by Spark
         new = sorted(set(odd) - read)
         if new:

@@ -19,7 +19,7 @@ from headwater.errors import CheckpointUnreadable, SourceUnreachable
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.file_source_checks import last_entry
 from headwater.preflight.flow_start import FlowStart, StreamSource
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.globs import plain_part
 from headwater.storage.place import is_s3
 
@@ -102,7 +102,7 @@ def _read_again(
         by_name.setdefault(Path(file.path).name, []).append(file)
     try:
         there = list(source.files()) if source.files is not None else []
-    except (SourceUnreachable, StoreRefused, StoreUnreachable, OSError):
+    except (SourceUnreachable, *STORE_ERRORS, OSError):
         return []  # Spark reports what is missing
     return [path for path in there if path not in seen_paths and _was_read(path, base, by_name)]
 

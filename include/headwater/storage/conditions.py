@@ -41,6 +41,10 @@ class StoreRefused(UsageError):
     condition = "STORE_REFUSED"
 
 
+# What is wrong with a store, whatever is read or written: it serves nobody like this, or nobody now.
+STORE_ERRORS = (StoreRefused, StoreUnreachable)
+
+
 class NotOnAStore(UsageError):
     """What is asked for works in local folders only."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import InvalidSourceOption, SourceUnreachable
 from headwater.metrics.file_history import IngestedFile, ingested_files
 from headwater.metrics.file_listing import ListedFile
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.globs import plain_part
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place, is_below, is_s3, parts_below, place_of
@@ -65,7 +65,7 @@ def clean_read(read: CloudRead, history: list[IngestedFile], *, now: datetime) -
             else:
                 names = parts_below(path, root) if is_below(path, root) else (path.name,)
                 _move(path, destination / "/".join(names))
-        except (OSError, StoreRefused, StoreUnreachable):
+        except (OSError, *STORE_ERRORS):
             continue
         cleaned.append(file.path)
     return cleaned

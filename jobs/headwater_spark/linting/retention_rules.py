@@ -10,7 +10,7 @@ from headwater.definitions.intervals import FILE_RETENTION, LOG_RETENTION, durat
 from headwater.definitions.source import SourceKind
 from headwater.graph.declared_schedule import schedule_of
 from headwater.graph.manifest import SourceEntry
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import located
 from headwater_spark.linting.flow_case import FlowCase
@@ -55,7 +55,7 @@ def _properties(case: FlowCase, source: SourceEntry) -> Mapping[str, str] | None
     path = located(case.pipeline.project.warehouse, source.location or source.path or "")
     try:
         configuration: Mapping[str, str] = delta_table(path).metadata().configuration
-    except (TableNotFoundError, OSError, StoreRefused, StoreUnreachable):
+    except (TableNotFoundError, OSError, *STORE_ERRORS):
         return None
     return configuration
 

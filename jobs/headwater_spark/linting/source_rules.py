@@ -11,7 +11,7 @@ from headwater.definitions.source_location import SourceLocation
 from headwater.delta_log.versions import read_commit
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
-from headwater.storage.conditions import StoreRefused, StoreUnreachable
+from headwater.storage.conditions import STORE_ERRORS
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place, located
 from headwater_spark.linting.flow_case import FlowCase, StreamLeaf
@@ -146,7 +146,7 @@ def _first_batch(table: Place) -> int | None:
 
     try:
         files = pa.table(delta_table(table).get_add_actions())
-    except (DeltaError, OSError, StoreRefused, StoreUnreachable):
+    except (DeltaError, OSError, *STORE_ERRORS):
         return None
     count, total = int(files.num_rows), int(pc.sum(files.column("size_bytes")).as_py() or 0)
     return total * min(count, _FILES_OF_DELTA) // max(count, 1)
@@ -166,7 +166,7 @@ def _changed_before(case: FlowCase, source: SourceEntry) -> Iterator[Finding]:
     path = located(case.pipeline.project.warehouse, source.location or source.path or "")
     try:
         history = delta_table(path).history(200)
-    except (TableNotFoundError, OSError, StoreRefused, StoreUnreachable):
+    except (TableNotFoundError, OSError, *STORE_ERRORS):
         return
     changes = sorted({str(commit.get("operation")) for commit in history} & _CHANGES)
     overwritten = any(_overwrites(path, commit) for commit in history)
