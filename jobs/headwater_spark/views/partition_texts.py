@@ -1,6 +1,6 @@
-"""Views that are partitioned by a text: Delta has the empty text as NULL there, so that a table knows less than its query says.
+"""Views that are partitioned by a text: Delta has two texts as NULL there, so that a table knows less than its query says.
 
-Rows of the two are one part of the view, that is replaced together; groups of the two can't be told apart, and are not merged.
+Rows of the three are one part of the view, that is replaced together; groups of them can't be told apart, and are not merged.
 
 Decision 0210.
 """
@@ -8,6 +8,7 @@ Decision 0210.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import product
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,20 +17,21 @@ from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
 from headwater_spark.plans.names import quoted
 
+# The last one is what Hive and Spark call the folder of NULL.
+_STORED_AS_NULL = (None, "", "__HIVE_DEFAULT_PARTITION__")
+
 
 def stored_alike(keys: Iterable[tuple[object, ...]], texts: Sequence[bool]) -> list[tuple[object, ...]]:
-    """Keys, with NULL beside each empty text and the reverse; ``texts``: which of their values a table is partitioned by."""
-    both: dict[tuple[object, ...], None] = {}
+    """Keys, with all that are the same ones in the table; ``texts``: which of their values are texts that it is partitioned by."""
+    alike: dict[tuple[object, ...], None] = {}
     for key in keys:
-        alike = [one in (None, "") and is_text for one, is_text in zip(key, texts, strict=True)]
-        both[key] = None
-        if any(alike):
-            both |= {_with(key, alike, other): None for other in (None, "")}
-    return list(both)
-
-
-def _with(key: tuple[object, ...], places: Sequence[bool], value: object) -> tuple[object, ...]:
-    return tuple(value if chosen else one for one, chosen in zip(key, places, strict=True))
+        alike[key] = None
+        choices = [
+            _STORED_AS_NULL if is_text and one in _STORED_AS_NULL else (one,)
+            for one, is_text in zip(key, texts, strict=True)
+        ]
+        alike |= dict.fromkeys(product(*choices))
+    return list(alike)
 
 
 def has_null_partition(table: Place, columns: Collection[str]) -> bool:
@@ -42,12 +44,14 @@ def has_null_partition(table: Place, columns: Collection[str]) -> bool:
 
 
 def without_empty(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows that fail where one of the columns has an empty text: the view is recomputed then."""
+    """Rows that fail where one of the columns has a text that is stored as NULL: the view is recomputed then."""
     if not columns:
         return rows
-    reason = F.lit("a group whose partition is an empty text can't be told from that of NULL")
+    reason = F.lit("a group whose partition is a text that is stored as NULL can't be told from that of NULL")
     checked = {
-        name: F.when(F.col(quoted(name)) == "", F.raise_error(reason)).otherwise(F.col(quoted(name)))
+        name: F.when(F.col(quoted(name)).isin(*_STORED_AS_NULL[1:]), F.raise_error(reason)).otherwise(
+            F.col(quoted(name))
+        )
         for name in columns
     }
     return rows.select(*(checked.get(name, F.col(quoted(name))).alias(name) for name in rows.columns))

@@ -187,7 +187,7 @@ class Techniques:
         if groups is None or len(set(self._names)) < len(self._names):
             return ()
         if (texts := self._partition_texts) and has_null_partition(self._table, texts):
-            return ()  # it may be of an empty text: two groups that can't be told apart
+            return ()  # it may be of a text that is stored so: two groups that can't be told apart
         ansi = str(self._plan.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
         summed = Merging.SUM in groups.columns
         if not mergeable(groups, self._types) or (
@@ -198,7 +198,7 @@ class Techniques:
 
     @property
     def _partition_texts(self) -> list[str]:
-        """The columns that the view is partitioned by whose empty text its table has as NULL."""
+        """The columns that the view is partitioned by of which its table has some texts as NULL."""
         return [
             name
             for name, kind in zip(self._names, self._types, strict=True)
