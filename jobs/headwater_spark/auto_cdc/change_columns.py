@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from headwater.definitions.change_flow import ChangeFlow
 from headwater.suggestions import nearest
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.partition_texts import STORED_AS_NULL, losing_texts
 from headwater_spark.plans.schemas import orderable, stored_schema
 
 START_AT, END_AT = "__START_AT", "__END_AT"
@@ -38,7 +39,7 @@ class ChangeColumns:
     ``sequence_column``: the target's column that holds the sequence, where there is one (``sequence_by`` is a plain
     column that the target keeps). ``ignored``: columns whose NULL leaves the value as it was. ``selected``: the names of
     the columns that an event sets, where it does not set them all. ``system``: of a bitemporal history, since when an event is
-    known.
+    known. ``partitions``: the keys that are texts and that the target is partitioned by.
     """
 
     keys: tuple[str, ...]
@@ -54,6 +55,7 @@ class ChangeColumns:
     selected: Column | None = None
     system: Column | None = None
     system_type: DataType | None = None
+    partitions: tuple[str, ...] = ()
 
     @property
     def scd_type(self) -> int | str:
@@ -76,6 +78,19 @@ class ChangeColumns:
     def key_columns(self) -> list[Column]:
         """The keys, of a frame that has them by name."""
         return [F.col(quoted(key)) for key in self.keys]
+
+    def stored_key(self, key: str) -> Column:
+        """A key of the source as the target has it: NULL, which names no row, where that does not keep the text."""
+        column = F.col(quoted(key))
+        return F.when(~column.isin(*STORED_AS_NULL), column) if key in self.partitions else column
+
+    @property
+    def or_lost(self) -> str:
+        """What of a key is as bad as NULL, as the end of a clause."""
+        if not self.partitions:
+            return ""
+        columns, texts = " or ".join(self.partitions), " or ".join(map(repr, STORED_AS_NULL))
+        return f" (or {texts} in {columns}, by which the target is partitioned: Delta stores that as NULL)"
 
     @property
     def names(self) -> list[str]:
@@ -100,8 +115,10 @@ class ChangeColumns:
         return next(field.dataType for field in self.fields if field.name == name)
 
 
-def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeColumns:
-    """Check a change flow against the rows that it reads.
+def change_columns(
+    flow: ChangeFlow, frame: DataFrame, where: object, partitions: Collection[str] = ()
+) -> ChangeColumns:
+    """Check a change flow against the rows that it reads. ``partitions``: the columns that its target is partitioned by.
 
     Raises:
         InvalidChangeFlow: an unknown column, an expression that does not fit, columns that exclude each other.
@@ -137,6 +154,7 @@ def change_columns(flow: ChangeFlow, frame: DataFrame, where: object) -> ChangeC
         _selected(flow, reading, ignored, where),
         system,
         None if system is None else reading.order(system, "system_sequence_by"),
+        losing_texts([(key, schema[key].dataType) for key in keys], partitions),
     )
 
 

@@ -107,7 +107,7 @@ def change_batch(
 
 
 def _as_batch(events: Rows, facts: Any, columns: ChangeColumns, where: object) -> ChangeBatch:
-    _refuse_nulls(facts, where)
+    _refuse_nulls(facts, columns, where)
     kind = columns.sequence_type
     return ChangeBatch(
         columns,
@@ -208,7 +208,7 @@ def flat(events: DataFrame, columns: ChangeColumns, also: tuple[str, ...] = ()) 
 def _normal(batch: DataFrame, columns: ChangeColumns) -> DataFrame:
     truncates = columns.truncate if columns.truncate is not None else F.lit(False)
     # A truncate has no key: all truncates form one group.
-    keys = [F.when(~truncates, F.col(quoted(key))).alias(key) for key in columns.keys]
+    keys = [F.when(~truncates, columns.stored_key(key)).alias(key) for key in columns.keys]
     brought = {field.name.lower(): field for field in batch.schema.fields}
 
     def value(field: StructField) -> Column:
@@ -282,7 +282,7 @@ def _facts(columns: ChangeColumns) -> list[Column]:
     ]
 
 
-def _refuse_nulls(facts: Any, where: object) -> None:
+def _refuse_nulls(facts: Any, columns: ChangeColumns, where: object) -> None:
     remedy = "Filter such events out before, or count them: @dp.expect_or_drop on a view that the flow reads."
     if facts["no_sequence"]:
         raise NullSequence(
@@ -292,5 +292,7 @@ def _refuse_nulls(facts: Any, where: object) -> None:
         )
     if facts["no_key"]:
         raise NullKey(
-            "A change event's key is NULL; nothing of its batch was written.", where=where, remedy=remedy
+            f"A change event's key is NULL{columns.or_lost}; nothing of its batch was written.",
+            where=where,
+            remedy=remedy,
         )

@@ -60,7 +60,7 @@ def snapshot_changes(
         assert facts is not None
         if facts["no_key"]:
             raise NullKey(
-                "A row of a snapshot has a NULL in its key; nothing of the snapshot was written.",
+                f"A row of a snapshot has a NULL in its key{columns.or_lost}; nothing of the snapshot was written.",
                 where=where,
                 remedy="Filter such rows out in the view or function that gives the snapshot.",
             )
@@ -99,7 +99,8 @@ def _compared(frame: DataFrame, columns: ChangeColumns, table: DataFrame) -> Dat
     keys = list(columns.keys)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     values = [fitted(F.col(quoted(f.name)), kinds[f.name], f.dataType).alias(f.name) for f in columns.fields]
-    new = frame.select(*columns.key_columns, F.struct(*values).alias(ROW))
+    new_keys = [columns.stored_key(key).alias(key) for key in columns.keys]
+    new = frame.select(*new_keys, F.struct(*values).alias(ROW))
     new = new.groupBy(*columns.key_columns).agg(F.first(ROW).alias(ROW), F.count(F.lit(1)).alias(_COUNT))
     if columns.history:
         table = table.where(F.col(END_AT).isNull())

@@ -13,14 +13,19 @@ from pyspark.sql import functions as F
 from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.partition_texts import losing_texts, without_lost_texts
 
 
 @dataclass(frozen=True)
 class DeltaMerge:
-    """Updates the rows of keys that the table has and inserts the others. A batch has a key at most once; NULL is a key."""
+    """Updates the rows of keys that the table has and inserts the others. A batch has a key at most once; NULL is a key.
+
+    ``partitions``: the columns that the table is partitioned by; a key with a text that they do not keep fails the batch.
+    """
 
     table: Place
     keys: tuple[str, ...]
+    partitions: tuple[str, ...] = ()
     passes: int = 1  # Delta itself materializes the rows while it merges
 
     def has(self, transaction: BatchTransaction) -> bool:
@@ -30,6 +35,9 @@ class DeltaMerge:
     def write(self, rows: DataFrame, transaction: BatchTransaction) -> None:
         """Merge in one commit; does nothing if the table already has the transaction."""
         target = DeltaTable.forPath(rows.sparkSession, str(self.table)).alias("t")
+        if self.partitions:
+            keys = [(field.name, field.dataType) for field in rows.schema.fields if field.name in self.keys]
+            rows = without_lost_texts(rows, losing_texts(keys, self.partitions))
         merge = (
             target.merge(rows.alias("s"), same_key(self.keys))
             .withSchemaEvolution()

@@ -54,7 +54,7 @@ def target_of(run: FlowRun, *, keys: Sequence[str] = (), query_id: str | None = 
     if run.flow.replacement is not None:
         return DeltaReplace(run.table, run.flow.replacement)
     if kind is OutputKind.UPDATE or keys:
-        return DeltaMerge(run.table, run.mode.keys or tuple(keys))
+        return DeltaMerge(run.table, run.mode.keys or tuple(keys), run.dataset.partition_columns)
     return DeltaAppend(run.delta_table, run.dataset.named_partitions, query_id=query_id)
 
 

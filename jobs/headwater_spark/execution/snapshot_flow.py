@@ -110,7 +110,7 @@ class _Snapshots:
         where, started = self._flow.location, time.monotonic()
         frame = in_own_session(snapshot.frame)
         declared = replace(self._flow.snapshots.changes, sequence_by=snapshot.literal)
-        columns = change_columns(declared, frame, where)
+        columns = change_columns(declared, frame, where, self._run.dataset.partition_columns)
         check_unchanged(columns, self._target, where, events=False)
         spark, path = frame.sparkSession, self._target.path
         table = DeltaTable.forPath(spark, str(path))

@@ -40,7 +40,7 @@ def _analysed_frame(calls: FlowCalls, flow: Flow, dataset: Dataset) -> DataFrame
             remedy="Read with spark.read or dp.read; or give the query to a view, and that to dp.create_auto_cdc_flow under "
             "a name of its own.",
         )
-    columns = change_columns(changes, frame, flow.location)
+    columns = change_columns(changes, frame, flow.location, dataset.partition_columns)
     for other in calls.flows_of(dataset):
         if other.name in calls.changes:
             _check_alike(flow, columns, other, calls.changes[other.name])

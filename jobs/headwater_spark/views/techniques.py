@@ -18,6 +18,7 @@ from headwater.incremental.costs import Effort, Limits
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.storage.place import Place
+from headwater_spark.plans.partition_texts import without_lost_texts
 from headwater_spark.plans.plan_walk import simple_name
 from headwater_spark.views.affected_part import by_affected_part
 from headwater_spark.views.appended_rows import Merging, appended, grouped
@@ -28,7 +29,7 @@ from headwater_spark.views.key_columns import KeyColumns
 from headwater_spark.views.key_conditions import KeyColumn, key_condition, sought_values
 from headwater_spark.views.known_rows import KnownRows
 from headwater_spark.views.needed_files import NeededFiles, NeededRows
-from headwater_spark.views.partition_texts import has_null_partition, stored_alike, without_empty
+from headwater_spark.views.partition_texts import has_null_partition, stored_alike
 from headwater_spark.views.plan_surgery import RowsOf
 from headwater_spark.views.recipes import Recipe, Rows, columns_read
 from headwater_spark.views.shared_changes import SharedChanges
@@ -173,7 +174,7 @@ class Techniques:
             assert groups is not None
             rows = self._named(self._plan.frame_of(groups.recipe, self._plan.root.output, self._new_rows))
             return Increment(
-                technique, without_empty(rows, self._partition_texts), merging=self._merging(leaf)
+                technique, without_lost_texts(rows, self._partition_texts), merging=self._merging(leaf)
             )
         return self._affected(technique)
 

@@ -114,3 +114,11 @@ def test_what_is_refused(arguments: dict[str, Any]):
     """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other."""
     with pytest.raises(InvalidChangeFlow):
         columns(**arguments)
+
+
+def test_keys_that_partitions_do_not_keep_whole():
+    """Texts that the target is partitioned by, however they are spelled; no other key, and no other column."""
+    frame: Any = Frame([], NAMES, types={**TYPES, "at": T.LongType()})
+    made = ChangeFlow("s", **{"keys": ("KEY", "at"), "sequence_by": "at", **KEPT})
+    assert change_columns(made, frame, None, ("kEy", "AT", "city")).partitions == ("Key",)
+    assert change_columns(made, frame, None).partitions == ()

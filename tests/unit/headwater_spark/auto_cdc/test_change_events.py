@@ -22,12 +22,31 @@ from headwater_spark.auto_cdc.merge_history import merge_history
 from headwater_spark.auto_cdc.merge_latest import merge_latest
 from headwater_spark.auto_cdc.on_driver.rows import Rows
 
+FOLDER = "__HIVE_DEFAULT_PARTITION__"
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _plain() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         on_plain_rows(patch)
         yield
+
+
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+@pytest.mark.parametrize("history", [False, True])
+def test_a_key_that_its_partition_does_not_keep(text: str, history: bool):
+    """Delta would store it as NULL, and never find it again: it fails its batch, where the target is partitioned by it only."""
+    module = merge_history if history else merge_latest
+    keys = {"keys": ("key", "name"), "history": history}
+    target = Merged(columns_of(**keys, partitions=("name",)), module)
+    target.apply([event(1, 1, "U", "a", None)])
+    before = target.rows()
+    with pytest.raises(NullKey, match=f"or '' or '{FOLDER}' in name, by which the target is partitioned"):
+        target.apply([event(1, 2, "U", text, None)])
+    assert target.rows() == before
+    target = Merged(columns_of(**keys), module)
+    target.apply([event(1, 2, "U", text, None)])
+    assert [row["name"] for row in target.rows()] == [text]
 
 
 @pytest.mark.parametrize(
