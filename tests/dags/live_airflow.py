@@ -76,7 +76,7 @@ only_deletes = consumer("only_deletes", DeltaTableAsset("shop.orders", types=["d
 
 with DAG("waits", schedule=None, start_date=datetime(2025, 1, 1)) as waits:
     TableVersionSensor(task_id="met", table="shop.waited_for", version=1, poke_interval=0.5, timeout=100)
-    TableVersionSensor(task_id="late", table="shop.waited_for", version=99, poke_interval=0.5, timeout=4)
+    TableVersionSensor(task_id="late", table="shop.waited_for", version=99, poke_interval=0.5, timeout=12)
     ChangeFeedSensor(task_id="in_vain", table="shop.made_anew", after_version=5, poke_interval=0.5, timeout=100)
 """
 
