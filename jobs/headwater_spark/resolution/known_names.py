@@ -118,7 +118,7 @@ def rows_of_table(dataset: Dataset, read: Callable[[], DataFrame]) -> DataFrame:
         raise SourceNotFound(
             f"The table {name!r}, which is read here, is not there: no update has made it yet.",
             remedy=f"An update of some tables reads the others as they stand. Update {name!r} first or in the same update "
-            f"(`run DIR --tables={name},...`), or run an update of all tables.",
+            f"(`headwater run DIR --tables={name},...`), or run an update of all tables.",
         ) from None
 
 
