@@ -7,7 +7,7 @@ twice, and the state of a flow (``flow.json`` beside the epochs) says which one 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -105,6 +105,10 @@ class StateSeen:
     tag: str | None
 
 
+# Of a flow that has never run.
+NO_STATE = StateSeen(None)
+
+
 @dataclass(frozen=True)
 class FlowCheckpoint:
     """The folder of one flow."""
@@ -155,16 +159,35 @@ class FlowCheckpoint:
         if not isinstance(self.state_file, ObjectPath):
             self.write_state(state)
         elif not write_if_unchanged(self.state_file, _text(state), seen.tag):
-            raise LeaseLost(
-                f"Another process has changed which epoch of {self.folder.name!r} is live while this one was about to.",
-                where=self.state_file,
-                remedy="What it wrote stays. Run the same command again once nothing else runs.",
-            )
+            raise self._changed_by_another()
 
-    def update_state(self, **changes: Any) -> FlowState:
-        """Change some fields of the state and write it; errors as of ``read_state`` and ``replace_state``.
+    def _changed_by_another(self) -> LeaseLost:
+        return LeaseLost(
+            f"Another process has changed which epoch of {self.folder.name!r} is live while this one was about to.",
+            where=self.state_file,
+            remedy="What it wrote stays. Run the same command again once nothing else runs.",
+        )
+
+    def update_state(self, *, of_epoch: int | None = None, **changes: Any) -> FlowState:
+        """Change some fields of the state and write it; errors as of ``change_state``.
+
+        ``of_epoch``: the epoch that they are of, where another driver may have opened one since.
+        """
+        return self.change_state(
+            lambda state: replace(state, **changes),
+            still=lambda state: of_epoch is None or state.epoch == of_epoch,
+        )
+
+    def change_state(
+        self, change: Callable[[FlowState], FlowState], still: Callable[[FlowState], bool] = lambda _: True
+    ) -> FlowState:
+        """Change the state and write it; errors as of ``read_state`` and ``replace_state``.
 
         What it replaces is read together with its tag, so the condition takes no request of its own.
+
+        Args:
+            change: gives the new state of the one that is read; of the first one where there is none.
+            still: whether what is read is what the change was decided from; where it is not, LeaseLost is raised.
         """
         tags: list[str | None] = []
 
@@ -173,7 +196,10 @@ class FlowCheckpoint:
             tags.append(tag)
             return text
 
-        state = replace(self._recorded(read=read) or FlowState(), **changes)
+        before = self._recorded(read=read) or FlowState()
+        if not still(before):
+            raise self._changed_by_another()
+        state = change(before)
         self.replace_state(state, StateSeen(next(iter(tags), None)))
         return state
 

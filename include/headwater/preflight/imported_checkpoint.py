@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headwater.checkpoints.checksums import agrees
 from headwater.checkpoints.conditions import ImportRefused
-from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.layout import NO_STATE, FlowCheckpoint, FlowState
 from headwater.checkpoints.offsets import numbered, query_id, read_offsets
 from headwater.checkpoints.whole_folders import clear_unfinished, copy_durably, make_folder
 from headwater.delta_log.table_history import table_exists, transaction_version
@@ -45,6 +45,7 @@ def import_checkpoint(job: Place, checkpoint: FlowCheckpoint, epoch: int, target
 
     Raises:
         ImportRefused: it is no checkpoint, or the target is not certainly the table that it belongs to; nothing was copied.
+        LeaseLost: another driver has given the flow a state meanwhile, which stays.
     """
     try:
         identity = query_id(job)
@@ -72,7 +73,7 @@ def import_checkpoint(job: Place, checkpoint: FlowCheckpoint, epoch: int, target
         epoch=epoch, query_id=identity, sink_id=target.sink_id, state_settings=_settings(job, newest.metadata)
     )
     _copy(job, checkpoint, epoch)
-    checkpoint.write_state(state)
+    checkpoint.replace_state(state, NO_STATE)
     return last
 
 

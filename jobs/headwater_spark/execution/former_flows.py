@@ -6,6 +6,7 @@ Decision 0211.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from headwater.checkpoints.flow_role import FlowRole, former_flows, last_role
 from headwater.checkpoints.layout import FlowState
@@ -43,7 +44,10 @@ def make_replaceable(run: FlowRun, state: FlowState | None, *, force: bool) -> N
     for name, checkpoint, last in (*own, *former_flows(run.checkpoint, declared)):
         if last_role(checkpoint, last) not in (None, FlowRole.VIEW):
             # A position that is left behind would pass over rows that no table has any more.
-            checkpoint.write_state(last.opened(run.context.unused_epoch(run.dataset.name, name)))
+            epoch = run.context.unused_epoch(run.dataset.name, name)
+            # One that is lost is that of the newest epoch here.
+            still = (last, FlowState()).__contains__
+            checkpoint.change_state(partial(FlowState.opened, epoch=epoch), still=still)
 
 
 def _flows(context: UpdateContext, dataset: str) -> list[Flow]:

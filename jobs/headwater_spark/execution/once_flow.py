@@ -24,7 +24,11 @@ def run_once(run: FlowRun) -> None:
     run.context.check_lease()
     left = head_version(run.delta_table) if run.delta_table is not None else None
     run.checkpoint.update_state(
-        sink_id=run.destination_id(), sink_version=left, completed=True, definition_hash=definition
+        of_epoch=state.epoch,
+        sink_id=run.destination_id(),
+        sink_version=left,
+        completed=True,
+        definition_hash=definition,
     )
     run.outcome.status = FlowStatus.COMPLETED
 

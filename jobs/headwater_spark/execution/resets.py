@@ -84,10 +84,11 @@ def _reset(context: UpdateContext, stage: ResetStage) -> None:
         # Sequences and tombstones of rows that no longer exist.
         remove_tree(context.change_memory(dataset.name), ignore_errors=True)
     for checkpoint in checkpoints:
-        state = checkpoint.read_state()
-        assert state is not None
-        assert state.pending_epoch is not None
-        checkpoint.write_state(state.opened(state.pending_epoch))
+        checkpoint.change_state(
+            lambda state: state.opened(state.pending_epoch or 0),
+            # A driver that stood still may find that another one has ended the reset, and gone on.
+            still=lambda state: state.pending_epoch is not None,
+        )
     context.events.emit(
         "user_action",
         str(stage),

@@ -48,6 +48,7 @@ def run_snapshots(run: FlowRun) -> None:
     stopped = context.stop_requested.is_set()
     run.outcome.version = head_version(table)
     run.checkpoint.update_state(
+        of_epoch=state.epoch,
         sink_version=run.outcome.version,
         completed=not stopped and (applied or not run.flow.once),
         definition_hash=definition,

@@ -129,6 +129,7 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
     folder, table = run.checkpoint.epoch_folder(state.epoch), run.delta_table
     kept_out = _version(run.context.quarantine_path(run.dataset))
     run.checkpoint.update_state(
+        of_epoch=state.epoch,
         sink_id=run.destination_id(),
         table=_address(table),
         has_quarantine=kept_out is not None,
@@ -216,7 +217,9 @@ def _save_destination(run: FlowRun) -> bool:
     if state is None:
         return False
     if state.sink_id is None and (sink := run.destination_id()) is not None:
-        state = run.checkpoint.update_state(sink_id=sink, table=_address(run.delta_table))
+        state = run.checkpoint.update_state(
+            of_epoch=state.epoch, sink_id=sink, table=_address(run.delta_table)
+        )
     return state.sink_id is not None
 
 

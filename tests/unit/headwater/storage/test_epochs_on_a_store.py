@@ -60,6 +60,16 @@ def test_what_another_driver_has_written_meanwhile_stays(s3, monkeypatch, there)
     assert checkpoint.update_state(completed=True) == FlowState(epoch=4, completed=True)
 
 
+def test_what_a_change_was_decided_from(s3):
+    """A driver that looks again after it stood still finds another epoch than the one that it has filled: it writes nothing."""
+    checkpoint = FlowCheckpoint(s3.place("places", "epochs-on-a-store/another-epoch"))
+    checkpoint.write_state(FlowState(epoch=4, sink_version=2))
+    with pytest.raises(LeaseLost, match="another-epoch"):
+        checkpoint.update_state(of_epoch=3, completed=True)
+    assert checkpoint.read_state() == FlowState(epoch=4, sink_version=2)
+    assert checkpoint.update_state(of_epoch=4, completed=True).completed
+
+
 def test_a_damaged_state_is_not_replaced(s3):
     """It may be restored from a backup."""
     checkpoint = FlowCheckpoint(s3.place("places", "epochs-on-a-store/damaged"))

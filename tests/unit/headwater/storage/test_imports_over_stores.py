@@ -14,8 +14,11 @@ from tests.unit.headwater.preflight.test_imported_checkpoint import plan
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.conditions import ImportRefused
-from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.whole_folders import copy_durably
 from headwater.delta_log.table_history import table_id
+from headwater.errors import LeaseLost
+from headwater.preflight import imported_checkpoint
 from headwater.preflight.imported_checkpoint import ImportTarget, import_checkpoint
 from headwater.storage.walking import copy_files
 
@@ -97,6 +100,20 @@ def test_checksums_of_a_disk(local, places):
     (local / "offsets" / ".9.crc").write_bytes(b"of a file that is gone")
     assert import_checkpoint(local, checkpoint, 0, to) == 1
     assert not (checkpoint.epoch_folder(0) / "offsets" / ".9.crc").exists()
+
+
+def test_another_driver_was_first(local, places, monkeypatch):
+    """A driver that stood still while it copied leaves the state that another one has written since."""
+    checkpoint = FlowCheckpoint(places["same bucket"] / "storage" / "t" / "f")
+
+    def stands_still(*given):
+        copy_durably(*given)
+        checkpoint.write_state(FlowState(epoch=1, query_id="of another"))
+
+    monkeypatch.setattr(imported_checkpoint, "copy_durably", stands_still)
+    with pytest.raises(LeaseLost):
+        import_checkpoint(local, checkpoint, 0, target(places["same bucket"] / "table"))
+    assert checkpoint.read_state() == FlowState(epoch=1, query_id="of another")
 
 
 def test_killed_before_each_write(local, places):

@@ -18,6 +18,7 @@ from headwater.checkpoints.flow_identity import FlowIdentity, as_text, names_fil
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater.errors import LeaseLost
 from headwater.graph.update_plan import RefreshStage, ResetStage, UpdatePlan
 from headwater_spark.delta_writes import retired_epochs
 from headwater_spark.delta_writes.retired_epochs import LAST_BATCH, ids_before, retire, retire_unwritten
@@ -274,6 +275,18 @@ def test_a_reset_that_broke_off_is_ended(tmp_path: Path, monkeypatch: pytest.Mon
     again = Steps(monkeypatch)
     run_resets(context, plan_of())
     assert again.names == []
+
+
+def test_a_reset_that_another_driver_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A driver that stood still in its reset does not put the flow that the other one has filled since back to its beginning."""
+    context = reset_context(tmp_path)
+    checkpoint = state_of(context, epoch=2, completed=True)
+    Steps(monkeypatch)
+    ended = FlowState(epoch=3, sink_id="filled", completed=True)
+    monkeypatch.setattr(resets, "_empty_quarantine", lambda *_: checkpoint.write_state(ended))
+    with pytest.raises(LeaseLost):
+        run_resets(context, plan_of(ResetStage("orders", ("orders",), True)))
+    assert checkpoint.read_state() == ended
 
 
 def test_a_flows_reset_that_broke_off_stays_the_flows_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, state_of
 
 from headwater.checkpoints.layout import FlowState
+from headwater.errors import LeaseLost
 from headwater.graph.update_plan import ResetStage
 from headwater_spark.execution import former_flows
 from headwater_spark.execution.former_flows import make_replaceable, with_former_flows
@@ -82,3 +83,21 @@ def test_a_view_that_never_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert view.refreshed(force=True) == {"gone": (3, None)}
     view.refreshed(force=False)
     assert view.checks == [FlowState()]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_position_that_another_driver_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: bool):
+    """A driver that stood still leaves what was written since; a state that is lost is that of the newest epoch."""
+    view = View(tmp_path, monkeypatch, orders="stream")
+    checkpoint = view.checkpoints["orders"]
+    last = checkpoint.read_state()
+    if lost:
+        checkpoint.epoch_folder(2).mkdir()
+        checkpoint.state_file.unlink()
+        make_replaceable(view.run, last, force=True)
+        assert checkpoint.read_state().epoch == 3
+        return
+    checkpoint.write_state(FlowState(epoch=5, role="view"))
+    with pytest.raises(LeaseLost):
+        make_replaceable(view.run, last, force=True)
+    assert checkpoint.read_state() == FlowState(epoch=5, role="view")
