@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headwater.checkpoints.record_files import recorded
+from headwater.checkpoints.guarded_files import Guarded, GuardedKind
 from headwater.storage.place import Place
 
 
@@ -37,16 +37,24 @@ def names_file(state_folder: Place) -> Place:
     return state_folder / "system" / "flow_names.json"
 
 
+_NAMES: GuardedKind[dict[str, FlowIdentity]] = GuardedKind(
+    lambda content: {key: FlowIdentity(*names) for key, names in content.items()},
+    {
+        "what": "The file with the former names of renamed flows",
+        "unknown": "which names renamed flows had",
+        "remedy": "Restore it from a backup: without it, the batches of these flows would not be recognised as theirs.",
+    },
+)
+
+
 def former_names(state_folder: Place) -> dict[str, FlowIdentity]:
     """The flows whose commits carry other names than their own, by ``<dataset>/<flow>``; raises FlowStateDamaged."""
-    names = recorded(
-        names_file(state_folder),
-        lambda content: {key: FlowIdentity(*names) for key, names in content.items()},
-        what="The file with the former names of renamed flows",
-        unknown="which names renamed flows had",
-        remedy="Restore it from a backup: without it, the batches of these flows would not be recognised as theirs.",
-    )
-    return names or {}
+    return _NAMES.record(names_file(state_folder)) or {}
+
+
+def read_names(state_folder: Place) -> Guarded[dict[str, FlowIdentity]]:
+    """The file for who changes it: a batch would be written twice under a name that one who stood still has put back."""
+    return _NAMES.seen(names_file(state_folder))
 
 
 def as_text(names: Mapping[str, FlowIdentity]) -> str:

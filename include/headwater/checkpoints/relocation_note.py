@@ -9,8 +9,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from headwater.checkpoints.conditions import PipelineRelocated
-from headwater.checkpoints.record_files import recorded
-from headwater.files.atomic_files import write_atomically
+from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, write_guarded
 from headwater.storage.place import Place
 
 
@@ -32,23 +31,37 @@ class Relocation:
 
 
 def note_file(state_folder: Place) -> Place:
-    """The note; there is no file where a pipeline stays."""
+    """The note; where a pipeline stays, there is no file, or one that says that it has arrived."""
     return state_folder / "relocation.json"
 
 
+_NOTES = GuardedKind(
+    lambda data: Relocation(**data),
+    {"what": "The note of a relocation", "unknown": "whether the pipeline has other roots now"},
+)
+
+
+def read_note(state_folder: Place) -> Guarded[Relocation]:
+    """The note for who writes it; raises FlowStateDamaged where it can't be read."""
+    return _NOTES.seen(note_file(state_folder))
+
+
 def relocation_of(state_folder: Place) -> Relocation | None:
-    """The note, None where there is none; raises FlowStateDamaged where it can't be read."""
-    return recorded(
-        note_file(state_folder),
-        lambda data: Relocation(**data),
-        what="The note of a relocation",
-        unknown="whether the pipeline has other roots now",
-    )
+    """What the note says, None where there is none; errors as of ``read_note``."""
+    return _NOTES.record(note_file(state_folder))
 
 
-def write_note(state_folder: Place, relocation: Relocation) -> None:
-    """Write the note, durably."""
-    write_atomically(note_file(state_folder), json.dumps(asdict(relocation), indent=1) + "\n")
+def write_note(seen: Guarded[Relocation], relocation: Relocation) -> None:
+    """Write the note, durably, where it does not say so; raises LeaseLost where another process has been there."""
+    if seen.record != relocation:
+        write_guarded(seen, json.dumps(asdict(relocation), indent=1) + "\n")
+
+
+def end_note(state_folder: Place, relocation: Relocation) -> None:
+    """Open the new place; where its note is that of another relocation, another process has."""
+    seen = read_note(state_folder)
+    if seen.record == relocation:
+        end_guarded(seen, relocation.relocation_id)
 
 
 def refuse_relocated(state_folder: Place) -> None:

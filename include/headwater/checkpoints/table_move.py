@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from headwater.checkpoints.conditions import MoveUnfinished, TableMoved
+from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, write_guarded
 from headwater.checkpoints.record_files import recorded
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.object_path import ObjectPath
@@ -71,7 +72,7 @@ class TableMove:
 
 
 def journal_file(state_folder: AnyPlace) -> AnyPlace:
-    """The journal of the move that is under way in a pipeline; there is no file where none is."""
+    """The journal of the move that is under way in a pipeline; where none is, there is no file, or one that says so."""
     return state_folder / "move.json"
 
 
@@ -80,32 +81,58 @@ def mark_file(state_folder: AnyPlace, dataset: str) -> AnyPlace:
     return state_folder / "checkpoints" / dataset / "moved.json"
 
 
+_JOURNALS = GuardedKind(
+    TableMove.of,
+    {
+        "what": "The journal of a table's move",
+        "unknown": "whether a table is half-way to another name",
+    },
+)
+
+
+def read_journal(state_folder: AnyPlace) -> Guarded[TableMove]:
+    """The journal for who writes it; raises FlowStateDamaged where it can't be read."""
+    return _JOURNALS.seen(journal_file(state_folder))
+
+
 def unfinished_move(state_folder: AnyPlace) -> TableMove | None:
-    """The move that was begun and not ended; raises FlowStateDamaged where its journal can't be read."""
-    return recorded(
-        journal_file(state_folder),
-        TableMove.of,
-        what="The journal of a table's move",
-        unknown="whether a table is half-way to another name",
-    )
+    """The move that was begun and not ended; errors as of ``read_journal``."""
+    return _JOURNALS.record(journal_file(state_folder))
 
 
 def refuse_unfinished(state_folder: AnyPlace) -> None:
     """Raise MoveUnfinished where a move was begun and not ended: half of the table may lie at its old place."""
     move = unfinished_move(state_folder)
     if move is not None:
-        raise MoveUnfinished(
-            f"The table {move.source.dataset!r} is half-way to {move.target.dataset!r}: the process that moved it has died.",
-            where=journal_file(state_folder),
-            remedy=f"End it: {move.command} --yes. Nothing is lost.",
-        )
+        raise unfinished(move, journal_file(state_folder))
 
 
-def write_journals(move: TableMove, files: Iterable[AnyPlace]) -> None:
-    """Write the move down in both pipelines, durably."""
+def unfinished(move: TableMove, journal: AnyPlace) -> MoveUnfinished:
+    """What is raised for a move that was begun and not ended."""
+    return MoveUnfinished(
+        f"The table {move.source.dataset!r} is half-way to {move.target.dataset!r}: the process that moved it has died.",
+        where=journal,
+        remedy=f"End it: {move.command} --yes. Nothing is lost.",
+    )
+
+
+def write_journals(move: TableMove, journals: Iterable[Guarded[TableMove]]) -> None:
+    """Write the move down in both pipelines, durably, where it is not; raises LeaseLost where another process has been there."""
     text = json.dumps(move.as_dict(), indent=1) + "\n"
-    for file in files:
-        write_atomically(file, text)
+    for journal in journals:
+        if not _is_of(journal, move):
+            write_guarded(journal, text)
+
+
+def end_journal(move: TableMove, state_folder: AnyPlace) -> None:
+    """Say in a pipeline that the move has ended; where the journal is not this move's, another process has."""
+    journal = read_journal(state_folder)
+    if _is_of(journal, move):
+        end_guarded(journal, move.move_id)
+
+
+def _is_of(journal: Guarded[TableMove], move: TableMove) -> bool:
+    return journal.record is not None and journal.record.move_id == move.move_id
 
 
 def mark_old_name(move: TableMove, state_folder: AnyPlace) -> None:

@@ -10,16 +10,18 @@ from typing import Any
 
 from headwater.checkpoints.conditions import NameTaken, TableNested
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.guarded_files import Guarded
 from headwater.checkpoints.layout import FlowCheckpoint, change_memory
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.pending_replacement import pending_replacements
+from headwater.checkpoints.relocation_note import refuse_relocated
 from headwater.checkpoints.table_move import (
     Place,
     TableMove,
     is_free,
-    journal_file,
     moved_to,
-    unfinished_move,
+    read_journal,
+    unfinished,
 )
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
@@ -43,10 +45,12 @@ _ROOTS = ("checkpoints", "snapshots")
 class MovePlan:
     """A move and its description. ``resumed``: an earlier run began it; ``readers``: streams that go on.
 
-    ``copied``: of each folder on a store, how many objects are copied, and their bytes.
+    ``journals``: as they were before it, the target's first; ``copied``: of each folder on a store, how many objects are copied, and
+    their bytes.
     """
 
     move: TableMove
+    journals: tuple[Guarded[TableMove], ...]
     readers: tuple[str, ...] = ()
     resumed: bool = False
     copied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -111,10 +115,21 @@ class Wish:
     command: str
 
     @property
-    def journals(self) -> tuple[AnyPlace, ...]:
-        """The journals, the target's first: the pipeline that has nothing to lose yet waits first."""
-        states = dict.fromkeys((self.target.state_folder, self.source.state_folder))
-        return tuple(journal_file(folder) for folder in states)
+    def states(self) -> tuple[AnyPlace, ...]:
+        """The folders of the pipelines, the target's first: the pipeline that has nothing to lose yet waits first."""
+        return tuple(dict.fromkeys((self.target.state_folder, self.source.state_folder)))
+
+    @property
+    def new_name(self) -> DatasetName:
+        """The new name as the target reads it; raises InvalidName."""
+        spec = self.target.spec
+        return DatasetName.parse(self.new, catalog=spec.catalog, schema=spec.schema)
+
+    @property
+    def new_shown(self) -> str:
+        """The new name as the target shows it; errors as of ``new_name``."""
+        spec = self.target.spec
+        return self.new_name.display(catalog=spec.catalog, schema=spec.schema)
 
     def place(self, text: str) -> AnyPlace:
         """A place of the move as it is written down, reached by the settings of the pipelines."""
@@ -133,10 +148,15 @@ def plan_move(wish: Wish) -> MovePlan:
         NameTaken: something of the new name is there.
         TableNested: it would lie inside another table, or another one lies inside it.
         RefusedForSafety: the table can't go there in one step.
+        MoveUnfinished: another table is half-way to another name, or this one to another one.
+        PipelineRelocated: one of the pipelines has other roots now, or is half-way to these.
     """
-    begun = unfinished_move(wish.source.state_folder) or unfinished_move(wish.target.state_folder)
-    if begun is not None and _is_the_same(begun, wish):
-        return MovePlan(begun, resumed=True, copied=_copied(wish, begun.folders))
+    for folder in wish.states:
+        refuse_relocated(folder)
+    journals = tuple(read_journal(folder) for folder in wish.states)
+    begun = _begun(wish, journals)
+    if begun is not None:
+        return MovePlan(begun, journals, resumed=True, copied=_copied(wish, begun.folders))
     manifest = read_manifest(wish.source.state_folder / FILE_NAME)
     entry = (
         next((item for item in manifest.datasets if item.name == wish.dataset), None) if manifest else None
@@ -161,9 +181,7 @@ def plan_move(wish: Wish) -> MovePlan:
             where=entry.defined_at,
             remedy="Wait until it has ended; what a killed one left, the next update ends: headwater run PIPELINE_DIR",
         )
-    spec = wish.target.spec
-    name = DatasetName.parse(wish.new, catalog=spec.catalog, schema=spec.schema)
-    new = name.display(catalog=spec.catalog, schema=spec.schema)
+    name, new = wish.new_name, wish.new_shown
     if new == wish.dataset and wish.source.state_folder == wish.target.state_folder:
         raise UsageError(f"{wish.dataset!r} has that name already.")
     folders = tuple(_folders(wish, entry, name, new))
@@ -176,7 +194,29 @@ def plan_move(wish: Wish) -> MovePlan:
             remedy="Take private=True away and run an update first; or move its readers with it.",
         )
     move = _move(wish, new, folders)
-    return MovePlan(move, readers, copied=_copied(wish, move.folders))
+    return MovePlan(move, journals, readers, copied=_copied(wish, move.folders))
+
+
+def _begun(wish: Wish, journals: Iterable[Guarded[TableMove]]) -> TableMove | None:
+    """The move of the request that an earlier run began, None where none did; raises MoveUnfinished where it is another one."""
+    *others, own = journals  # the source's is the last
+    for journal in (own, *others):
+        move = journal.record
+        if move is None:
+            continue
+        if not _is_the_same(move, wish):
+            raise unfinished(move, journal.file)
+        # Killed before the source knew of it, nothing has gone, and the source's updates went on.
+        return None if own.record is None and not _has_gone(move, wish) else move
+    return None
+
+
+def _has_gone(move: TableMove, wish: Wish) -> bool:
+    """Whether anything of a table is at its new name, or its old one says so."""
+    state = wish.source.state_folder
+    return moved_to(state, wish.dataset) is not None or any(
+        is_there(wish.place(after)) for _, after in move.folders
+    )
 
 
 def _copied(wish: Wish, folders: Iterable[tuple[str, str]]) -> dict[str, tuple[int, int]]:
@@ -185,8 +225,10 @@ def _copied(wish: Wish, folders: Iterable[tuple[str, str]]) -> dict[str, tuple[i
 
 
 def _is_the_same(move: TableMove, wish: Wish) -> bool:
-    begun = (move.command, move.source.state_folder, move.target.state_folder)
-    return begun == (wish.command, str(wish.source.state_folder), str(wish.target.state_folder))
+    """Whether it is what the request is for, whatever the folder of the sources is called where it is repeated."""
+    begun = (move.source.state_folder, move.source.dataset, move.target.state_folder, move.target.dataset)
+    source, target = str(wish.source.state_folder), str(wish.target.state_folder)
+    return begun == (source, wish.dataset, target, wish.new_shown)
 
 
 def _check_kind(entry: DatasetEntry) -> None:

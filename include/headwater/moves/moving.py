@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from headwater.checkpoints.flow_identity import FlowIdentity, as_text, former_names, names_file
-from headwater.checkpoints.table_move import TableMove, mark_file, mark_old_name, write_journals
+from headwater.checkpoints.flow_identity import FlowIdentity, as_text, read_names
+from headwater.checkpoints.guarded_files import write_guarded
+from headwater.checkpoints.table_move import TableMove, end_journal, mark_file, mark_old_name, write_journals
 from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
 from headwater.event_log.reader import has_user_action, last_batches
 from headwater.event_log.writer import EventLogWriter
-from headwater.files.atomic_files import make_folders, sync_folder, write_atomically
+from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
 from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
@@ -74,7 +75,7 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     move = plan.move
     if not plan.resumed:
         yield lambda: _copy(move, wish.source.state_folder)
-        yield lambda: write_journals(move, wish.journals)
+    yield lambda: write_journals(move, plan.journals)
     yield lambda: _keep_names(move, wish.target.state_folder)
     for before, after in move.folders:
         yield lambda before=before, after=after: _rename(wish.place(before), wish.place(after), check)  # type: ignore[misc]
@@ -85,8 +86,8 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     if not move.within:
         yield lambda: _tell(move, wish.source, resumed=plan.resumed)
     # The source's first: where the target's is left, the same command ends it.
-    for journal in reversed(wish.journals):
-        yield lambda journal=journal: journal.unlink(missing_ok=True)  # type: ignore[misc]
+    for folder in reversed(wish.states):
+        yield lambda folder=folder: end_journal(move, folder)  # type: ignore[misc]
 
 
 def _copy(move: TableMove, state: Place) -> None:
@@ -96,10 +97,11 @@ def _copy(move: TableMove, state: Place) -> None:
 
 def _keep_names(move: TableMove, state: Place) -> None:
     own = {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
-    others = {key: names for key, names in former_names(state).items() if key not in own}
+    seen = read_names(state)
+    others = {key: names for key, names in (seen.record or {}).items() if key not in own}
     identities = {f"{move.target.dataset}/{flow}": FlowIdentity(*names) for flow, names in move.names.items()}
-    if identities or others or names_file(state).exists():
-        write_atomically(names_file(state), as_text({**others, **identities}))
+    if identities or seen.record is not None:
+        write_guarded(seen, as_text({**others, **identities}))
     mark_file(state, move.target.dataset).unlink(missing_ok=True)
 
 
@@ -124,9 +126,10 @@ def _forget(move: TableMove, state: Place) -> None:
     old = {f"{move.source.dataset}/{flow}" for flow in move.flows}
     if move.within:
         old -= {f"{move.target.dataset}/{flow}" for flow in move.flows.values()}
-    names = former_names(state)
+    seen = read_names(state)
+    names = seen.record or {}
     if old & set(names):
-        write_atomically(names_file(state), as_text({k: v for k, v in names.items() if k not in old}))
+        write_guarded(seen, as_text({k: v for k, v in names.items() if k not in old}))
     for root in ("checkpoints", "snapshots"):
         folder = state / root / move.source.dataset
         if isinstance(folder, Path) and folder.is_dir() and not any(folder.iterdir()):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headwater.checkpoints.checksums import agrees, checksum_file
-from headwater.checkpoints.relocation_note import note_file, write_note
+from headwater.checkpoints.relocation_note import end_note, write_note
 from headwater.checkpoints.whole_folders import copy_durably
 from headwater.errors import RefusedForSafety, StorageFailed
 from headwater.event_log.reader import has_user_action
@@ -68,15 +68,18 @@ def steps(
     plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = lambda: None
 ) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
-    yield lambda: write_note(target.state_folder, plan.note)
+    if plan.is_copied:
+        yield lambda: end_note(target.state_folder, plan.note)
+        return
+    yield lambda: write_note(plan.new, plan.note)
     yield lambda: _record(plan, source)
     for tree in plan.trees:
         yield lambda tree=tree: _copy(tree, source.state_folder, check)  # type: ignore[misc]
     for tree in plan.trees:
         yield lambda tree=tree: compare(tree, source.state_folder)  # type: ignore[misc]
-    yield lambda: write_note(source.state_folder, replace(plan.note, left=True))
+    yield lambda: write_note(plan.old, replace(plan.note, left=True))
     # Last: before the old place is closed, the new one is.
-    yield lambda: note_file(target.state_folder).unlink(missing_ok=True)
+    yield lambda: end_note(target.state_folder, plan.note)
 
 
 def _copy(tree: Tree, state_folder: Place, check: Step) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.conditions import NameTaken
+from headwater.checkpoints.guarded_files import Guarded
 from headwater.checkpoints.pending_replacement import pending_replacements
-from headwater.checkpoints.relocation_note import Relocation, note_file, refuse_relocated, relocation_of
+from headwater.checkpoints.relocation_note import Relocation, read_note, refuse_relocated
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.delta_log.table_history import table_exists
@@ -42,12 +43,22 @@ class Tree:
 
 @dataclass(frozen=True)
 class RelocationPlan:
-    """What is copied, tables first. ``stay``: tables outside of the warehouse; ``resumed``: an earlier run began it."""
+    """What is copied, tables first. ``old``, ``new``: the notes at both places as they were before it.
+
+    ``stay``: tables outside of the warehouse; ``resumed``: an earlier run began it.
+    """
 
     note: Relocation
     trees: tuple[Tree, ...]
+    old: Guarded[Relocation]
+    new: Guarded[Relocation]
     stay: tuple[str, ...] = ()
     resumed: bool = False
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the old place is closed already: all is at the new one, which may have got more since, and only has to be opened."""
+        return self.old.record is not None
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -64,6 +75,11 @@ class RelocationPlan:
         }
 
     def __str__(self) -> str:
+        if self.is_copied:
+            return (
+                f"The pipeline is at {self.note.to_storage}, whole: an earlier run copied it, and did not open it to updates.\n"
+                "  1. open it\n  lost: no rows\n  doubled: no rows"
+            )
         steps = [
             *(
                 f"copy {tree.source} to {tree.target}: {tree.files} files, {tree.size} bytes"
@@ -112,10 +128,11 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         str(target.warehouse),
         command,
     )
-    begun = relocation_of(target.state_folder)
+    old, new = read_note(source.state_folder), read_note(target.state_folder)
+    begun = new.record
     resumed = begun is not None and not begun.left and begun.is_the_same(note)
-    if not resumed:
-        # Else the old place may be closed already, and the new one is still to be opened.
+    if old.record is not None and not (resumed and old.record.left and old.record.is_the_same(note)):
+        # Else the old place is closed already, and the new one is still to be opened.
         refuse_relocated(source.state_folder)
     manifest = read_manifest(source.state_folder / FILE_NAME)
     if manifest is None:
@@ -135,9 +152,10 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
     for tree in trees:
         _check_inside(tree.source)
         if not resumed:
-            _check_free(tree, target)
+            _check_free(tree, new)
     stay = [entry.name for entry in manifest.datasets if entry.location and _is_outside(entry.location)]
-    return RelocationPlan(begun if resumed and begun is not None else note, trees, tuple(stay), resumed)
+    kept = begun if resumed and begun is not None else note
+    return RelocationPlan(kept, trees, old, new, tuple(stay), resumed)
 
 
 def is_copied(file: Place, tree: Tree, state_folder: Place) -> bool:
@@ -200,17 +218,17 @@ def _check_inside(folder: Place) -> None:
         )
 
 
-def _check_free(tree: Tree, target: PipelineProject) -> None:
-    own = tree.target == target.state_folder
+def _check_free(tree: Tree, new: Guarded[Relocation]) -> None:
+    own = tree.target == new.file.parent
     there = (
         file
         for file, _ in contents_below(tree.target)
         if not (own and _OWN.fullmatch("/".join(parts_below(file, tree.target))))
     )
     taken = next(there, None)
-    if taken is not None or (own and note_file(tree.target).exists()):
+    if taken is not None or (own and new.record is not None):
         raise NameTaken(
             "Something is at the new place already.",
-            where=taken or note_file(tree.target),
+            where=taken or new.file,
             remedy="Choose another place, or remove what is there.",
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
+from headwater.checkpoints.relocation_note import Relocation, read_note, write_note
 from headwater.checkpoints.table_move import TableMove, refuse_old_names, unfinished_move
 from headwater.commands.command_line import main
 from headwater.delta_log.table_history import table_id
@@ -206,6 +208,54 @@ def test_a_crash_between_any_two_steps_is_ended_by_a_second_run(done, capsys, mo
         assert done.table("silver").is_dir() == (verb == "move")
         moving.move_table(back)
         assert done.checkpoint("silver").read_state() is not None
+
+
+@pytest.mark.parametrize(
+    "arguments", [("rename", "gold", "shiny"), ("rename", "silver", "clean"), ("move", "silver")]
+)
+def test_another_move_does_not_take_the_place_of_a_killed_one(done, capsys, arguments):
+    """Its journal is all that knows where the rest of its table is: the other one is refused, as a plan too, with what ends the first."""
+    begun = Wish(done.project, done.project, "silver", "purified", "headwater rename orders silver purified")
+    for step in list(moving.steps(plan_move(begun), begun, lambda: None))[:4]:
+        step()
+    to = ("--to", str(another(done).folder)) if arguments[0] == "move" else ()
+    for confirmed in ((), ("--yes",)):
+        code, answer = call(done, capsys, *arguments, *to, *confirmed)
+        assert (code, answer["error"]["condition"]) == (3, "MOVE_UNFINISHED")
+        assert "headwater rename orders silver purified --yes" in answer["error"]["remedy"]
+    renamed_checkout = replace(begun, command="headwater rename elsewhere silver purified")
+    assert moving.move_table(renamed_checkout).resumed
+    assert unfinished_move(done.project.state_folder) is None
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_pipeline_on_its_way_to_other_roots(done, capsys, left):
+    """What is renamed at its old place, or beside copies that are being made, would be in one of two places only."""
+    roots = ("s", "w", "t", "x")
+    write_note(
+        read_note(done.project.state_folder), Relocation("id", *roots, "headwater relocate", left=left)
+    )
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "PIPELINE_RELOCATED")
+    assert done.table("silver").is_dir()
+
+
+@pytest.mark.parametrize("steps_done", range(4))
+def test_a_move_is_written_down_in_both_pipelines_before_a_folder_goes(done, steps_done):
+    """Killed between its two journals and then again: the pipeline that the table leaves does not run in between."""
+    to = another(done)
+    wish = Wish(done.project, to, "silver", "silver", "headwater move")
+    first = plan_move(wish)
+    moving.write_journals(first.move, first.journals[:1])
+    done.complete("silver", definition_hash="of an update that nothing kept from running")
+    plan = plan_move(wish)
+    assert not plan.resumed
+    for step in list(moving.steps(plan, wish, lambda: None))[: 2 + steps_done]:
+        step()
+    assert [unfinished_move(state) for state in wish.states] == [plan.move] * 2
+    assert moving.move_table(wish).move == plan.move
+    assert [unfinished_move(state) for state in wish.states] == [None] * 2
+    assert not done.checkpoint("silver").folder.exists()
 
 
 def test_a_journal_says_all_that_is_needed(done):

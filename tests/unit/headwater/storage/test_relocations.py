@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from tests.unit.headwater.doctor.test_open_epoch import content
-from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 from tests.unit.headwater.storage.test_imports_over_stores import mark
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
 from headwater.checkpoints.conditions import NameTaken, PipelineRelocated
+from headwater.checkpoints.relocation_note import read_note, relocation_of, write_note
 from headwater.commands.command_line import main
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.snapshots import take_snapshot
@@ -109,11 +111,11 @@ def test_killed_before_each_write(done, target):
             break
         if not runs(done.project) and runs(target):
             break  # killed after its last step
-        if (target.state_folder / "relocation.json").exists():
+        if relocation_of(target.state_folder) is not None:
             assert not runs(target)
         assert whole(done.project) == before
         ended += 1
-    assert ended > 15
+    assert ended >= 15
     assert whole(target) == before
     assert (runs(done.project), runs(target)) == (False, True)
 
@@ -208,3 +210,40 @@ def test_only_the_storage(done, target):
     relocate(done.project, there, COMMAND)
     assert whole(there) == whole(done.project)
     assert not has_news(there).moved
+
+
+def test_a_note_that_comes_late(done, target):
+    """A process that stood still in the write of its note finds that another one has ended the relocation: nothing comes back."""
+    late = plan_relocation(done.project, target, COMMAND)
+    relocate(done.project, target, COMMAND)
+    write_rows(target.warehouse / "shop" / "silver", 7)
+    now = whole(target)
+    with pytest.raises(LeaseLost):
+        write_note(late.new, late.note)
+    assert runs(target)
+    assert whole(target) == now
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["killed before its last step", "of another process"])
+def test_an_old_place_that_is_closed_is_not_copied_again(done, target, same):
+    """The new place may have got rows since: all that is left is opening it."""
+    plan = plan_relocation(done.project, target, COMMAND)
+    for step in list(steps(plan, done.project, target))[:-1]:
+        step()
+    if not same:
+        write_note(read_note(target.state_folder), replace(plan.note, relocation_id="of another"))
+    write_rows(target.warehouse / "shop" / "silver", 7)
+    now = whole(target)
+    assert "open it" in str(plan_relocation(done.project, target, COMMAND))
+    relocate(done.project, target, COMMAND)
+    assert whole(target) == now
+    assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_an_old_place_that_was_left_for_another_one(done, target, tmp_path):
+    """A relocation that was begun and not ended does not go on from a place that another one has closed."""
+    plan = plan_relocation(done.project, target, COMMAND)
+    write_note(plan.new, plan.note)
+    relocate(done.project, opened(done, tmp_path / "to", tmp_path / "tables"), COMMAND)
+    with pytest.raises(PipelineRelocated):
+        relocate(done.project, target, COMMAND)

@@ -20,12 +20,14 @@ from tests.unit.headwater.storage.test_imports_over_stores import mark
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 from tests.unit.headwater.storage.test_requests import cache
 
-from headwater.checkpoints.table_move import refuse_old_names, unfinished_move
+from headwater.checkpoints.flow_identity import former_names, names_file
+from headwater.checkpoints.guarded_files import write_guarded
+from headwater.checkpoints.table_move import end_journal, refuse_old_names, unfinished_move, write_journals
 from headwater.delta_log.table_history import table_exists
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, LeaseLost
 from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, read_manifest
-from headwater.moves import stored_folders
+from headwater.moves import moving, stored_folders
 from headwater.moves.move_plan import Wish, plan_move
 from headwater.moves.moving import move_table, steps
 from headwater.moves.stored_folders import carry_over, contents
@@ -108,6 +110,40 @@ def test_a_second_run_records_it_once(done):
     move_table(wish)
     records = events(done.project.state_folder, event_type="user_action")
     assert [record["details"]["user_action"]["action"] for record in records] == ["RENAME"]
+
+
+def test_a_journal_that_comes_late(done):
+    """A process that stood still in the write of its journal finds that another one has ended the rename: nothing comes back."""
+    wish = Wish(done.project, done.project, "silver", "purified", "headwater rename")
+    late = plan_move(wish)
+    move_table(wish)
+    with pytest.raises(LeaseLost):
+        write_journals(late.move, late.journals)
+    # Nor is the journal of the next rename ended by who still ends the one before.
+    again = Wish(done.project, done.project, "purified", "silver", "headwater rename")
+    later = plan_move(again)
+    write_journals(later.move, later.journals)
+    end_journal(late.move, done.project.state_folder)
+    assert unfinished_move(done.project.state_folder) == later.move
+    move_table(again)
+    assert unfinished_move(done.project.state_folder) is None
+
+
+def test_names_that_come_late(done, monkeypatch):
+    """A process that stood still in the write of former names does not put back what renames since have changed."""
+    state, stood = done.project.state_folder, []
+    wish = Wish(done.project, done.project, "silver", "purified", "headwater rename")
+
+    def stands_still(seen, text):
+        if seen.file == names_file(state) and not stood:
+            stood.append(seen)
+            move_table(Wish(done.project, done.project, "gold", "shiny", "headwater rename"))
+        write_guarded(seen, text)
+
+    monkeypatch.setattr(moving, "write_guarded", stands_still)
+    with pytest.raises(LeaseLost):
+        moving._keep_names(plan_move(wish).move, state)
+    assert set(former_names(state)) == {"shiny/shiny"}
 
 
 def test_killed_moves(done):
