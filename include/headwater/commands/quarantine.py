@@ -17,6 +17,7 @@ from headwater.contract.quarantine_arguments import row_filter
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.event_log.redaction import redact_text
+from headwater.event_log.user_actions import DISCARD, is_discard_recorded
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spelled_names import declared_name
@@ -25,7 +26,7 @@ from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
 from headwater.quarantine.location import quarantine_location
-from headwater.quarantine.table import RowFilter, discard, rows, summaries
+from headwater.quarantine.table import Discarded, RowFilter, discard, rows, summaries
 from headwater.storage.place import Place
 
 _SHOWN = 160
@@ -110,23 +111,31 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     action_id = str(uuid.uuid4())
     # A running update might quarantine rows again that are marked here.
     with project.lease(action_id):
-        count = discard(path, chosen, parsed.reason)
-        with EventLogWriter(
-            project.state_folder, project.pipeline_id, project.spec.name, action_id
-        ) as events:
-            details = {"rows": count, "reason": parsed.reason, "where": chosen.where}
-            events.emit(
-                "user_action",
-                f"{count} quarantined rows of {parsed.table} were discarded: {parsed.reason}",
-                dataset=parsed.table,
-                details=user_action("DISCARD_QUARANTINE", _user(), **details),
-            )
+        done = discard(path, chosen, parsed.reason)
+        at = done.at.isoformat()
+        if not (done.before and is_discard_recorded(project.state_folder, at)):
+            _record_discard(project, action_id, parsed, done)
+    count = 0 if done.before else done.rows
     if parsed.as_json:
         print_json({"pipeline_id": project.pipeline_id, "table": parsed.table, "discarded": count})
     else:
         before = "" if count else " Those that match were discarded before, for the same reason."
         print(f"{count} rows of {parsed.table} are marked as discarded.{before}")
     return 0
+
+
+def _record_discard(
+    project: PipelineProject, action_id: str, parsed: argparse.Namespace, done: Discarded
+) -> None:
+    where = row_filter(parsed).where
+    details = {"rows": done.rows, "reason": parsed.reason, "where": where, "at": done.at.isoformat()}
+    with EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, action_id) as events:
+        events.emit(
+            "user_action",
+            f"{done.rows} quarantined rows of {parsed.table} were discarded: {parsed.reason}",
+            dataset=parsed.table,
+            details=user_action(DISCARD, _user(), **details),
+        )
 
 
 def _check_names(project: PipelineProject, path: Place, parsed: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from headwater.event_log.reader import events
 from headwater.storage.place import Place
 
 DROP = "DROP"
+DISCARD = "DISCARD_QUARANTINE"
 
 
 def sent_since_drop(state_folder: Place, flow: str, dataset: str) -> bool:
@@ -22,6 +23,13 @@ def is_dropped(state_folder: Place, dataset: str) -> bool:
     return after is not None and not events(
         state_folder, dataset=dataset, event_type="flow_progress", after=after, limit=1
     )
+
+
+def is_discard_recorded(state_folder: Place, at: str) -> bool:
+    """Whether the discard that marked quarantined rows at a moment is recorded: a kill may have come between the two."""
+    actions = events(state_folder, event_type="user_action")
+    about = [record["details"].get("user_action", {}) for record in actions]
+    return any(each.get("action") == DISCARD and each.get("at") == at for each in about)
 
 
 def _last_drop(state_folder: Place, dataset: str) -> int | None:

@@ -96,8 +96,17 @@ def rows(table: Place, chosen: RowFilter, limit: int | None = None) -> list[dict
     return _query(table, f"select {named} from q where {chosen.where} {order}")[::-1]  # noqa: S608 - literals are quoted
 
 
-def discard(table: Place, chosen: RowFilter, reason: str) -> int:
-    """Mark held rows as discarded, in one commit; returns how many: none where they were, for the same reason, before.
+@dataclass(frozen=True)
+class Discarded:
+    """Rows that one commit marked. ``at``: when, as the rows say; ``before``: it was that of an earlier call, for the same reason."""
+
+    rows: int
+    at: datetime
+    before: bool = False
+
+
+def discard(table: Place, chosen: RowFilter, reason: str) -> Discarded:
+    """Mark held rows as discarded, in one commit; where that was done before, for the same reason, nothing is.
 
     Raises:
         UnknownQuarantinedRow: where no held row matches, and none that was discarded for this reason.
@@ -105,8 +114,9 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
     """
     waiting = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.HELD)
     records = _query(table, f"select {c.ID} as id from q where {waiting.where}")  # noqa: S608 - literals are quoted
-    if not records and _was_discarded(table, chosen, reason):
-        return 0
+    before = None if records else _discarded_before(table, chosen, reason)
+    if before is not None:
+        return before
     if not records:
         raise UnknownQuarantinedRow(
             "No held row matches.",
@@ -116,27 +126,25 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> int:
     return _mark_discarded(table, [row["id"] for row in records], reason)
 
 
-def _mark_discarded(table: Place, ids: list[str], reason: str) -> int:
+def _mark_discarded(table: Place, ids: list[str], reason: str) -> Discarded:
     from deltalake.exceptions import DeltaError
 
     # delta-rs writes the condition into its log, and can't spell functions there.
     which = f"{c.ID} IN ({', '.join(map(literal, ids))})"
-    now = f"to_timestamp({literal(datetime.now(UTC).isoformat())})"
+    at = datetime.now(UTC)
+    now = f"to_timestamp({literal(at.isoformat())})"
     updates = {c.STATUS: literal(RowStatus.DISCARDED), c.STATUS_AT: now, c.STATUS_REASON: literal(reason)}
     # A row that is replayed meanwhile stays what it is then.
     still = f"{which} AND {c.STATUS} = {literal(RowStatus.HELD)}"
     try:
         opened = delta_table(table)
-        return int(
-            opened.update(predicate=still, updates=updates, writer_properties=_without_bounds())[
-                "num_updated_rows"
-            ]
-        )
+        done = opened.update(predicate=still, updates=updates, writer_properties=_without_bounds())
+        return Discarded(int(done["num_updated_rows"]), at)
     except (DeltaError, OSError) as error:
         # Where a store's answer to the commit gets lost, the commit is tried again, and meets itself.
         marked = _query(table, f"select count(*) as n from q where {which} and {c.STATUS_AT} = {now}")[0]["n"]  # noqa: S608 - literals are quoted
         if marked:
-            return int(marked)
+            return Discarded(int(marked), at)
         raise _not_marked(error, table) from error
 
 
@@ -149,11 +157,12 @@ def _not_marked(error: Exception, table: Place) -> StorageFailed:
     )
 
 
-def _was_discarded(table: Place, chosen: RowFilter, reason: str) -> bool:
-    """Whether a discard that is run again, as after a kill, has nothing left to do."""
+def _discarded_before(table: Place, chosen: RowFilter, reason: str) -> Discarded | None:
+    """What the last discard for a reason marked, where one that is run again, as after a kill, has nothing left to do."""
     done = RowFilter(chosen.ids, chosen.flow, chosen.rule, RowStatus.DISCARDED)
     same = f"{done.where} and {c.STATUS_REASON} = {literal(reason)}"
-    return bool(_query(table, f"select {c.ID} as id from q where {same} limit 1"))  # noqa: S608 - literals are quoted
+    last = f"select {c.STATUS_AT} as at, count(*) as n from q where {same} group by 1 order by 1 desc limit 1"  # noqa: S608 - literals are quoted
+    return next((Discarded(row["n"], row["at"], before=True) for row in _query(table, last)), None)
 
 
 def _without_bounds() -> WriterProperties:

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.unit.headwater.metrics.conftest import done, pipeline
+from tests.unit.headwater.moves.test_moving import Killed
 from tests.unit.headwater.quarantine.test_table import TYPES, entry
 
+from headwater.commands import quarantine
 from headwater.commands.command_line import main
+from headwater.event_log.reader import events
 from headwater.quarantine import columns as c
 
 __all__ = ["done", "pipeline"]
@@ -51,6 +54,24 @@ def test_rows_of_a_removed_rule_are_not_hidden(done, capsys, left):
     assert call(done, capsys, "status")[0] == 0
     code, answer = call(done, capsys, "quarantine discard", "silver", "--id=1-id", "--reason=old")
     assert (code, answer["discarded"]) == (0, 1)
+
+
+def test_a_discard_that_was_killed_is_recorded_with_its_rows(done, capsys, left, monkeypatch):
+    """Once, by whoever runs it again: what was recorded is not recorded as a discard of no row."""
+    discard = ("quarantine discard", "silver", "--rule=whole", "--reason=old")
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(quarantine, "_record_discard", killed)
+        with pytest.raises(Killed):
+            call(done, capsys, *discard)
+    for _ in range(2):
+        code, answer = call(done, capsys, *discard)
+        assert (code, answer["discarded"]) == (0, 0)
+        records = events(done.project.state_folder, event_type="user_action")
+        assert [record["details"]["user_action"]["rows"] for record in records] == [2]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -113,12 +114,13 @@ def test_rows_by_filter(table: Path, chosen: RowFilter, ids: str):
 
 def test_discard(table: Path):
     """Only held rows are marked, with the reason and the time; with none of them it is an error, but for who says the same again."""
-    assert discard(table, RowFilter(rule="a"), "it's late") == 2
+    done = discard(table, RowFilter(rule="a"), "it's late")
+    assert (done.rows, done.before) == (2, False)
     marked = rows(table, RowFilter(status=RowStatus.DISCARDED))
     assert [row[c.STATUS_REASON] for row in marked] == ["it's late"] * 2
     assert all(row[c.STATUS_AT] > row[c.QUARANTINED_AT] for row in marked)
     assert held_rows(table) == 1
-    assert discard(table, RowFilter(rule="a"), "it's late") == 0
+    assert discard(table, RowFilter(rule="a"), "it's late") == replace(done, before=True)
     for chosen, reason in ((RowFilter(rule="a"), "again"), (RowFilter(rule="none"), "it's late")):
         with pytest.raises(UnknownQuarantinedRow):
             discard(table, chosen, reason)
@@ -149,7 +151,7 @@ def test_a_discard_whose_answer_is_lost(table: Place, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(DeltaTable, "update", lost)
     if done:
-        assert discard(table, RowFilter(rule="a"), "late") == 2
+        assert discard(table, RowFilter(rule="a"), "late").rows == 2
         assert held_rows(table) == 1
         return
     with pytest.raises(StorageFailed, match="could not be marked: Failed to commit") as failed:
@@ -175,7 +177,7 @@ def test_discard_of_what_is_replayed_meanwhile(table: Place, monkeypatch: pytest
         return answer
 
     monkeypatch.setattr(table_module, "_query", looked)
-    assert discard(table, RowFilter(rule="a"), "late") == 1
+    assert discard(table, RowFilter(rule="a"), "late").rows == 1
     monkeypatch.undo()
     statuses = {row[c.ID]: row[c.STATUS] for row in rows(table, RowFilter())}
     assert statuses == {"1-id": "discarded", "2-id": "replayed", "3-id": "held", "4-id": "replayed"}
