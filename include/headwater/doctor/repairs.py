@@ -60,8 +60,13 @@ def _mend(case: FlowCase, _: RepairOptions) -> RepairPlan:
             remedy="`headwater checkpoints diagnose PIPELINE_DIR` lists what else can be done.",
         )
 
-    def carry_out(_: Check) -> str:
-        return "; ".join(damage.mend() for damage in mending if damage.mend is not None)
+    def carry_out(check: Check) -> str:
+        done = []
+        for damage in mending:
+            assert damage.mend is not None
+            check()  # what was found may be an entry that another process has written anew
+            done.append(damage.mend())
+        return "; ".join(done)
 
     foreign = any(damage.condition == QueryIdChanged.condition for damage in mending)
     again = (

@@ -147,8 +147,12 @@ def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
         )
 
 
-def mended(damages: Sequence[Damage]) -> list[tuple[Damage, str]]:
+def mended(damages: Sequence[Damage], check: Callable[[], None] = lambda: None) -> list[tuple[Damage, str]]:
     """Make sure that a flow may start, by what was found. Not inside a look (``looked_over``): a repair writes.
+
+    Args:
+        damages: what was found.
+        check: raises where the right to write is lost; what was found is then another process's to repair.
 
     Returns:
         The damage that was repaired, with what was done: only such as can be repaired without losing or
@@ -160,4 +164,9 @@ def mended(damages: Sequence[Damage]) -> list[tuple[Damage, str]]:
     blocking = next((damage for damage in damages if damage.blocks and not damage.mends_itself), None)
     if blocking is not None:
         raise blocking.error
-    return [(damage, damage.mend()) for damage in damages if damage.mend is not None and damage.unasked]
+    done = []
+    for damage in damages:
+        if damage.mend is not None and damage.unasked:
+            check()
+            done.append((damage, damage.mend()))
+    return done

@@ -42,7 +42,7 @@ def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECK
             plan=_comparable_plan(run, state),
         )
         damages = examine(start, checks)
-    for damage, repair in mended(damages):
+    for damage, repair in mended(damages, run.context.check_lease):
         run.context.say(f"MENDED     {run.name}: {repair}", flow=run.name)
         run.emit(
             "operation_progress",

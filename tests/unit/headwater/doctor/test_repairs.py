@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from headwater.checkpoints.layout import FlowState
 from headwater.doctor import repairs as module
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions
-from headwater.errors import ResetNotAllowed
+from headwater.errors import LeaseLost, ResetNotAllowed
 
 AGAIN = "the rows after batch {}"
 
@@ -133,6 +134,29 @@ def test_what_needs_no_repair_in_place():
     )
     with pytest.raises(RepairNotPossible, match="STATE_LOST"):
         module._mend(case(damages=(damage,)), RepairOptions())
+
+
+def test_a_repair_in_place_that_stood_still_puts_nothing_aside():
+    """What it found may be an entry that another process has written since; what it had mended before stays mended."""
+    done: list[str] = []
+
+    def mend(name: str) -> str:
+        done.append(name)
+        return name
+
+    damages = tuple(
+        SimpleNamespace(condition=name, error=SimpleNamespace(where=name), mend=partial(mend, name))
+        for name in ("first", "second")
+    )
+    checks = iter([None, LeaseLost("taken", remedy="none")])
+
+    def check() -> None:
+        if (lost := next(checks)) is not None:
+            raise lost
+
+    with pytest.raises(LeaseLost):
+        module._mend(case(damages=damages), RepairOptions()).carry_out(check)
+    assert done == ["first"]
 
 
 def test_only_reading_all_again_needs_the_right_to_reset(monkeypatch: pytest.MonkeyPatch):

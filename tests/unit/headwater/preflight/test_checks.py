@@ -11,7 +11,7 @@ import pytest
 
 from headwater.checkpoints.conditions import CheckFailed, StateLost
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
-from headwater.errors import SourceUnreachable
+from headwater.errors import LeaseLost, SourceUnreachable
 from headwater.preflight import checks
 from headwater.preflight.checks import CHECKS, examine, mended
 from headwater.preflight.damage import Damage
@@ -77,6 +77,18 @@ def test_a_start_with_a_check_that_raises_is_refused(start: FlowStart):
     with pytest.raises(SourceUnreachable):
         mended(examine(start, (mends, can_not_ask)))
     assert [done for _, done in mended(examine(start, (mends,)))] == ["mended"]
+
+
+def test_a_start_that_stood_still_repairs_nothing(start: FlowStart):
+    """Its driver may have lost the lease while it looked: another one may have written what it found damaged."""
+    MENDED.clear()
+
+    def lost() -> None:
+        raise LeaseLost("taken", remedy="none")
+
+    with pytest.raises(LeaseLost):
+        mended(examine(start, (mends,)), lost)
+    assert MENDED == []
 
 
 def test_every_check_is_carried_out():
