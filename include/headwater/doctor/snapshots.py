@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -96,8 +96,16 @@ def _snapshot(file: Place) -> Snapshot | None:
     )
 
 
-def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: str) -> Snapshot | None:
+def take_snapshot(
+    state_folder: Place,
+    checkpoint: FlowCheckpoint,
+    *,
+    reason: str,
+    check: Callable[[], None] = lambda: None,
+) -> Snapshot | None:
     """Copy a flow's live epoch and state; no update may run meanwhile.
+
+    ``check``: raises where one may; a copy of two moments, or of what has gone, is then none.
 
     Returns:
         The snapshot, durable; None where there is nothing to copy.
@@ -123,9 +131,10 @@ def take_snapshot(state_folder: Place, checkpoint: FlowCheckpoint, *, reason: st
 
     def fill(folder: Place) -> None:
         if source.is_dir():
-            copy_durably(source, folder / _CHECKPOINT)
+            copy_durably(source, folder / _CHECKPOINT, check=check)
         if checkpoint.state_file.exists():
             copy_file(checkpoint.state_file, folder / "flow.json")
+        check()
         # Last: a copy without it is not a snapshot.
         write_atomically(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
 

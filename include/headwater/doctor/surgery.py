@@ -55,9 +55,11 @@ def _refuse_outdated(case: FlowCase, plan: RepairPlan) -> None:
 
 
 def snapshot_flow(case: FlowCase, *, reason: str) -> Snapshot | None:
-    """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs."""
-    with _storage(case), case.project.lease(f"snapshot-{uuid.uuid4()}"):
-        return take_snapshot(case.project.state_folder, case.start.checkpoint, reason=reason)
+    """Copy a flow's live checkpoint, under the lease; raises UpdateInProgress where an update runs, LeaseLost where one may since."""
+    with _storage(case), case.project.lease(f"snapshot-{uuid.uuid4()}") as lease:
+        return take_snapshot(
+            case.project.state_folder, case.start.checkpoint, reason=reason, check=lease.check
+        )
 
 
 def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
@@ -72,7 +74,12 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
     repair_id = str(uuid.uuid4())
     with _storage(case), project.lease(f"repair-{repair_id}") as lease:
         _refuse_outdated(case, plan)
-        snapshot = take_snapshot(project.state_folder, case.start.checkpoint, reason=f"{BEFORE}{plan.action}")
+        snapshot = take_snapshot(
+            project.state_folder,
+            case.start.checkpoint,
+            reason=f"{BEFORE}{plan.action}",
+            check=lease.check,
+        )
         before = case.epoch
         done = plan.carry_out(lease.check)
         state = case.start.checkpoint.read_state()

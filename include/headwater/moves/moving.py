@@ -74,7 +74,7 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     move = plan.move
     if not plan.resumed:
-        yield lambda: _copy(move, wish.source.state_folder)
+        yield lambda: _copy(move, wish.source.state_folder, check)
     yield lambda: write_journals(move, plan.journals)
     yield lambda: _keep_names(move, wish.target.state_folder)
     for before, after in move.folders:
@@ -90,9 +90,9 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
         yield lambda folder=folder: end_journal(move, folder)  # type: ignore[misc]
 
 
-def _copy(move: TableMove, state: Place) -> None:
+def _copy(move: TableMove, state: Place, check: Step) -> None:
     for checkpoint in flow_folders(state, move.source.dataset):
-        take_snapshot(state, checkpoint, reason=f"{BEFORE}it became {move.target.dataset}")
+        take_snapshot(state, checkpoint, reason=f"{BEFORE}it became {move.target.dataset}", check=check)
 
 
 def _keep_names(move: TableMove, state: Place) -> None:

@@ -132,7 +132,7 @@ def test_a_crash_in_the_middle(done, monkeypatch: pytest.MonkeyPatch):
         open_at(case_of(done, "silver"), ('{"reservoirVersion":7}',), {}, ours)
     assert done.checkpoint("silver").epochs() == [0]
     monkeypatch.setattr(
-        "headwater.doctor.snapshots.copy_durably", lambda *_: (_ for _ in ()).throw(OSError("full"))
+        "headwater.doctor.snapshots.copy_durably", lambda *_, **__: (_ for _ in ()).throw(OSError("full"))
     )
     with pytest.raises(OSError, match="full"):
         take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")

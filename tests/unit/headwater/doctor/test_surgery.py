@@ -53,7 +53,9 @@ class Ward:
         self.checkpoint = "as planned"
         self.case: Any = Case(self, self.project, SimpleNamespace(checkpoint=checkpoint), epoch=2)
         assert self.case.seen
-        monkeypatch.setattr(module, "take_snapshot", lambda *_, reason: self.steps.append(reason) or copy)
+        monkeypatch.setattr(
+            module, "take_snapshot", lambda *_, reason, check: self.steps.append(reason) or copy
+        )
         monkeypatch.setattr(module, "EventLogWriter", self.log)
 
     @contextmanager

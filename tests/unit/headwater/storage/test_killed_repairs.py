@@ -233,3 +233,23 @@ def test_a_failure_cleans_up(done):
         make_folder(target, fill)
     assert not target.exists()
     assert FlowCheckpoint(target.parent).epochs_begun() == [0]
+
+
+def test_a_copy_whose_process_stood_still_is_none(done):
+    """Past its lease an update may write what is copied, or a rename take it away: a copy of two moments is not listed."""
+    state, checkpoint = done.project.state_folder, done.checkpoint("silver")
+    for number in itertools.count():
+        checks = iter(range(number))
+
+        def lost(left=checks):
+            if next(left, None) is None:
+                raise LeaseLost("taken", remedy="none")
+
+        try:
+            taken = take_snapshot(state, checkpoint, reason="test", check=lost)
+        except LeaseLost:
+            assert snapshots_of(state, "silver", "silver") == []
+            continue
+        assert snapshots_of(state, "silver", "silver") == [taken]
+        break
+    assert number >= 3
