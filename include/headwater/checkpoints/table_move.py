@@ -13,6 +13,7 @@ from typing import Any
 from headwater.checkpoints.conditions import MoveUnfinished, TableMoved
 from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, write_guarded
 from headwater.checkpoints.record_files import recorded
+from headwater.checkpoints.whole_folders import unfinished as unfinished_folders
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
@@ -175,7 +176,14 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
 
 
 def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
-    """Whether nothing lies in a folder, but for what a move left there, and for marks of folders on a store."""
+    """Whether nothing lies in a folder, but for what a move left there, and for marks of folders on a store.
+
+    A mark of a folder that is being filled, with nothing in it, is what a process that stood still has left behind.
+    """
     if isinstance(folder, ObjectPath):
-        return all(file.parent == folder and file.name in names for file, _ in contents_below(folder))
+        files = [file for file, _ in contents_below(folder)]
+        return all(
+            file.parent == folder and (file.name in names or unfinished_folders([file.name]))
+            for file in files
+        )
     return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))

@@ -129,6 +129,16 @@ def test_a_journal_that_comes_late(done):
     assert unfinished_move(done.project.state_folder) is None
 
 
+def test_a_mark_that_comes_late(done):
+    """What a process that stood still in the write of a mark leaves does not keep the name from another table later."""
+    move_table(Wish(done.project, done.project, "silver", "purified", "headwater rename"))
+    flows = done.project.state_folder / "checkpoints" / "purified"
+    (flows / ".purified.making").write_text("")
+    move_table(Wish(done.project, done.project, "purified", "clean", "headwater rename"))
+    move_table(Wish(done.project, done.project, "gold", "purified", "headwater rename"))
+    assert done.table("purified").is_dir()
+
+
 def test_names_that_come_late(done, monkeypatch):
     """A process that stood still in the write of former names does not put back what renames since have changed."""
     state, stood = done.project.state_folder, []
