@@ -111,7 +111,7 @@ def refuse_unfinished(state_folder: AnyPlace) -> None:
 def unfinished(move: TableMove, journal: AnyPlace) -> MoveUnfinished:
     """What is raised for a move that was begun and not ended."""
     return MoveUnfinished(
-        f"The table {move.source.dataset!r} is half-way to {move.target.dataset!r}: the process that moved it has died.",
+        f"The table {move.source.dataset!r} is half-way to {move.target.dataset!r}: the process that moves it has died, or is at work.",
         where=journal,
         remedy=f"End it: {move.command} --yes. Nothing is lost.",
     )
