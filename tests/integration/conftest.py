@@ -22,6 +22,9 @@ __all__ = ["adaptive", "done", "kept", "pipeline", "prepared", "shared_broker", 
 ROOMY = {
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m -XX:MetaspaceSize=300m -Xms1300m -Xmn900m",
+    # Ten rows in a page of 64 MB, and a task's code in one of 4 MB: after a hundred joins of ten rows the heap was full.
+    "spark.buffer.pageSize": "1m",
+    "spark.broadcast.blockSize": "128k",
     "spark.sql.ui.retainedExecutions": "50",
     # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",
