@@ -26,13 +26,15 @@ _OF_TEXTS = "spark.redaction.string.regex"
 # cheap, and enough at nearly every place.
 _VALUES = rf"(?i)(?<==)(?<={NAMES_OF_SECRETS}[\w.-]{{0,80}}=)[^\s,\])]+"
 _IN_ADDRESS = re.compile(r"://[^\s/:@]*:[^\s/]+@")
+_HEAP = "spark.driver.memory"
+# A table that a join broadcasts takes a page at least, however few rows it has. By itself Spark makes pages of 16 to 64 MB in a heap
+# of a gigabyte: two dozen queries side by side filled it. A task gets 8,192 pages at most.
+_SMALL_PAGES = {"spark.buffer.pageSize": "2m"}
 # What Spark keeps of jobs that are over, for its UI: the memory of a driver that runs for weeks must not grow with them.
 LONG_RUNNING = {
-    # A table that a join broadcasts takes a page at least, however few rows it has. By itself Spark makes pages of 16 MB in a heap of
-    # a gigabyte with two cores: two dozen queries side by side filled it.
-    "spark.buffer.pageSize": "2m",
+    **_SMALL_PAGES,
     # Of Spark's usual gigabyte nine flows side by side hold three quarters after each collection: a third of the time went into it.
-    "spark.driver.memory": "2g",
+    _HEAP: "2g",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
@@ -81,6 +83,8 @@ def submit_conf(user_conf: Mapping[str, str], *, local: bool = True) -> dict[str
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": default_partitions("local"),
+            # Whoever has given the driver more may need more than 16 GB for a task.
+            **({} if _HEAP in user_conf else _SMALL_PAGES),
             **LOCAL_FILES,
         }
     else:

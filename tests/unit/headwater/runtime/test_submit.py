@@ -58,6 +58,16 @@ def test_what_the_jvm_starts_with_stays():
     assert command_line_conf(conf)["spark.driver.extraJavaOptions"].endswith("-Dtoken=x")
 
 
+def test_broadcast_tables_are_small_in_a_heap_that_nobody_has_named():
+    """On one machine with Spark's own heap each broadcast table takes 2 MB; named heaps and pages, and clusters, are left alone."""
+    page = "spark.buffer.pageSize"
+    assert submit_conf({})[page] == "2m"
+    assert submit_conf({page: "8m"})[page] == "8m"
+    assert page not in submit_conf({"spark.driver.memory": "40g"})
+    assert page not in submit_conf({}, local=False)
+    assert submit_conf({**submit.LONG_RUNNING, "spark.driver.memory": "40g"})[page] == "2m"
+
+
 @pytest.mark.parametrize("name", SECRET_SETTINGS)
 def test_spark_hides_settings_by_name(name):
     """The environment page of Spark's UI and its event log leave out what matches."""
