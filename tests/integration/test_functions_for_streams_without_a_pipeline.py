@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -121,7 +122,7 @@ def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: 
 
 def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     """An unknown delete is no row, the newest event of a key counts in a batch and after it, a batch that comes again changes
-    nothing; without an order two events of a key are refused.
+    nothing; without an order two events of a key are refused, and so is a key that Delta stores as NULL in a partition.
     """
     target, changes = named("transactions"), named("changes")
     spark.sql(f"CREATE TABLE {target} (t_id INT, amount INT, at INT) USING delta")
@@ -148,6 +149,17 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     twice = spark.createDataFrame([(1, 1, 1, "INSERT"), (1, 2, 2, "INSERT")], columns)
     with pytest.raises(UsageError, match="2 events of t_id=1"):
         streaming.upsert_changes(target, ["t_id"])(twice, 0)
+
+    by_text = named("by_text")
+    spark.sql(f"CREATE TABLE {by_text} (City STRING, n INT) USING delta PARTITIONED BY (City)")
+    upsert = streaming.upsert_changes(by_text, ["city"])
+    for _ in range(2):
+        upsert(
+            spark.createDataFrame([(None, 1, "I"), ("a", 2, "I")], "city STRING, n INT, operation STRING"), 0
+        )
+        with pytest.raises(PySparkException, match="stores both as NULL"):
+            upsert(spark.createDataFrame([("", 3, "I")], "city STRING, n INT, operation STRING"), 0)
+    assert sorted(spark.table(by_text).collect(), key=str) == [("a", 2), (None, 1)]
 
 
 def test_a_stream_is_started_again(spark: SparkSession, tmp_path: Path):

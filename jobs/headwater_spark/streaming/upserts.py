@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from headwater.errors import UsageError
 from headwater_spark.plans.names import quoted
+from headwater_spark.plans.partition_texts import losing_texts, without_lost_texts
 
 _DELETED = "_headwater_deleted"
 _PLACE = "_headwater_place"
@@ -30,6 +31,8 @@ def upsert_changes(
     delete does nothing, of each key the newest event of a batch counts, and with ``sequence_by`` among the table's columns an
     older event is passed over. A batch that comes again changes nothing.
 
+    A key with a text that Delta stores as NULL, in a column that the table is partitioned by, fails the batch: it would not be met again.
+
     What a table can't know: that a key was deleted before an older event of it comes. ``dp.create_auto_cdc_flow`` remembers that.
 
     Args:
@@ -47,8 +50,8 @@ def upsert_changes(
         raise UsageError("upsert_changes needs keys.", remedy='Name the columns: keys=["id"].')
 
     def upsert(batch_df: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - Spark's signature
-        events = _one_of_each_key(batch_df, keys, sequence_by)
         table = DeltaTable.forName(batch_df.sparkSession, target)
+        events = _one_of_each_key(_with_kept_keys(batch_df, keys, table), keys, sequence_by)
         kept = table.toDF().columns
         columns = [name for name in batch_df.columns if name not in except_column_list]
         values: dict[str, str | Column] = {quoted(name): F.col(quoted("s", name)) for name in columns}
@@ -67,6 +70,16 @@ def upsert_changes(
         )
 
     return upsert
+
+
+def _with_kept_keys(batch_df: DataFrame, keys: Sequence[str], table: DeltaTable) -> DataFrame:
+    """The events, of which one fails whose key the table's partitions would not keep."""
+    names = {key.lower() for key in keys}
+    kinds = [(field.name, field.dataType) for field in batch_df.schema.fields if field.name.lower() in names]
+    if not losing_texts(kinds, names):
+        return batch_df
+    partitions = table.detail().collect()[0]["partitionColumns"]
+    return without_lost_texts(batch_df, losing_texts(kinds, partitions))
 
 
 def _one_of_each_key(batch_df: DataFrame, keys: Sequence[str], sequence_by: str | None) -> DataFrame:

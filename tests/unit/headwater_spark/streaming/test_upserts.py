@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
+from pyspark.sql.types import StringType
 from tests.unit.headwater_spark import plain_columns
-from tests.unit.headwater_spark.plain_rows import FUNCTIONS, Frame, Row, plain_functions
+from tests.unit.headwater_spark.plain_rows import FUNCTIONS, Frame, Raised, Row, plain_functions
 
 from headwater.errors import UsageError
+from headwater_spark.plans import partition_texts
 from headwater_spark.streaming import upserts
 
 
@@ -26,6 +28,9 @@ class Table:
 
     def alias(self, _: str) -> Self:
         return self
+
+    def detail(self) -> Frame:
+        return Frame([{"partitionColumns": ["ID"]}], ["partitionColumns"])
 
     def merge(self, source: Frame, on: str) -> Self:
         self.source, self.on = source, on
@@ -56,9 +61,11 @@ class Table:
         return bool(base.execute(f"SELECT * FROM t, s WHERE {self.clauses[clause]}").fetchall())
 
 
-def merged(monkeypatch: pytest.MonkeyPatch, rows: list[Row], table: Table, **more: Any) -> Table:
+def merged(
+    monkeypatch: pytest.MonkeyPatch, rows: list[Row], table: Table, types: Any = None, **more: Any
+) -> Table:
     """Merge a batch; deletes have the operation D."""
-    plain_functions(monkeypatch, upserts)
+    plain_functions(monkeypatch, upserts, partition_texts)
     named: list[str] = []
     names = SimpleNamespace(forName=lambda _, name: named.append(name) or table)
     monkeypatch.setattr(upserts, "DeltaTable", names)
@@ -66,12 +73,12 @@ def merged(monkeypatch: pytest.MonkeyPatch, rows: list[Row], table: Table, **mor
     functions = SimpleNamespace(**{**vars(FUNCTIONS), "expr": {"operation = 'D'": is_delete}.__getitem__})
     monkeypatch.setattr(upserts, "F", functions)
     upsert = upserts.upsert_changes("mine", ["id"], apply_as_deletes="operation = 'D'", **more)
-    upsert(Frame(rows, ["id", "at", "operation"]), 0)  # type: ignore[arg-type]
+    upsert(Frame(rows, ["id", "at", "operation"], types=types), 0)  # type: ignore[arg-type]
     assert named == ["mine"]
     return table
 
 
-def event(key: int | None, at: int | None, operation: str | None = "U") -> Row:
+def event(key: int | str | None, at: int | None, operation: str | None = "U") -> Row:
     return {"id": key, "at": at, "operation": operation}
 
 
@@ -120,3 +127,15 @@ def test_what_nothing_orders(monkeypatch):
         merged(monkeypatch, [event(1, 1), event(2, 1), event(1, 1)], Table("id"))
     with pytest.raises(UsageError, match="needs keys"):
         upserts.upsert_changes("mine", [])
+
+
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_key_that_its_partition_does_not_keep(monkeypatch, text: str):
+    """Delta has it as NULL, where no later event of it would meet its row: it fails the batch, as a delete too, and no other key does."""
+    for more in ({}, {"sequence_by": "at"}):
+        table = merged(
+            monkeypatch, [event(" ", 1), event(None, 1)], Table("id"), {"id": StringType()}, **more
+        )
+        assert [row["id"] for row in table.source.rows] == [" ", None]
+        with pytest.raises(Raised, match=f"'' or '{partition_texts.STORED_AS_NULL[1]}'"):
+            merged(monkeypatch, [event(text, 1, "D")], Table("id"), {"id": StringType()}, **more)
