@@ -10,7 +10,9 @@ from headwater.checkpoints.layout import flow_checkpoint
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import size
 from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import UnknownDataset
+from headwater.graph.manifest import IncrementalEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.incremental.costs import Limits, full_runs
 from headwater.incremental.issue_remedies import remedy
@@ -19,8 +21,10 @@ from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import Issue, RefreshPolicy, Technique
 from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.commands.view_outlook import outlook
+from headwater_spark.plans.partition_texts import losing_texts
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.resolution.incremental_views import (
+    as_written,
     followed_tables,
     incremental_entry,
     read_columns,
@@ -29,6 +33,7 @@ from headwater_spark.resolution.incremental_views import (
 )
 from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
 from headwater_spark.session import start_session
+from headwater_spark.views.partition_texts import has_null_partition
 from headwater_spark.views.plan_shape import FILE_METADATA
 
 
@@ -65,6 +70,7 @@ def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
         pipeline, dataset.name, sources, refresh, limits, read_columns(pipeline, seen.plan),
         lambda changes: _followed_by(pipeline, dataset, seen, limits, changes),
     )  # fmt: skip
+    following |= _as_written(following, dataset, known)
     expected = NextRefresh(
         RefreshPolicy(known.policy),
         eligible=known.eligible,
@@ -96,7 +102,24 @@ def _followed_by(
     if seen.plan is None:
         return None
     tables, schema = followed_tables(pipeline, seen), pipeline.evaluation.frames[dataset.name].schema
-    return technique_for(dataset, seen.plan.root, tables, schema, changes, limits)
+    table = pipeline.manifest.table_path(pipeline.project.warehouse, dataset.name)
+    texts = losing_texts([(one.name, one.dataType) for one in schema.fields], dataset.partition_columns)
+    separable = not texts or not table_exists(table) or not has_null_partition(table, texts)
+    return technique_for(dataset, seen.plan.root, tables, schema, changes, limits, separable=separable)
+
+
+def _as_written(following: Mapping[str, Any], dataset: Dataset, known: IncrementalEntry) -> dict[str, Any]:
+    """The technique that what changed is followed by, under the name that the event will have."""
+    if "technique" not in following:
+        return {}
+    happened = {name: one.get("since_last_refresh") for name, one in following["sources"].items()}
+    changed = {name for name, what in happened.items() if what != ChangeKind.UNCHANGED}
+    before = following["technique"]
+    name = as_written(before, dataset.partition_columns, known.sources, changed)
+    ways = [
+        one | {"technique": name} if one["technique"] == before else one for one in following["candidates"]
+    ]
+    return {"technique": name, "candidates": ways}
 
 
 def _foreseen(

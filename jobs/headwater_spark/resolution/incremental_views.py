@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,25 +95,40 @@ def technique_for(
     schema: StructType,
     changes: Mapping[str, ChangeKind],
     limits: Limits,
+    *,
+    separable: bool = True,
 ) -> Technique | Issue | None:
     """How a refresh would follow what changed in some tables, by their names; None where it follows none of them.
 
     Args:
         root: of the query's plan; ``schema``: of its result.
+        separable: whether the view's table has the keys of its groups as the query has them.
     """
     reads = [(read, changes[one.name]) for one in tables if one.name in changes for read in one.reads]
     if not reads:
         return None
     (read, change), alone = reads[0], len(reads) == 1
     # Whole groups have to be judged by rules, not what is added to them.
-    direct = (
-        {Technique.APPEND_ONLY}
-        if dataset.expectations
-        else {Technique.APPEND_ONLY, Technique.GROUP_AGGREGATE}
-    )
+    merged = separable and not dataset.expectations
+    direct = {Technique.APPEND_ONLY, *([Technique.GROUP_AGGREGATE] if merged else ())}
     if alone and change is ChangeKind.APPENDED and read.grown in direct:
         return read.grown
     return by_affected_part(_keys(root, schema, [one for one, _ in reads]), limits)
+
+
+def as_written(
+    technique: str, partitions: Collection[str], sources: Sequence[SourceTechniques], changed: Collection[str]
+) -> str:
+    """What an event calls a technique: an affected part that is named by the view's partitions is whole ones of them.
+
+    Args:
+        changed: the names of the sources that changed.
+    """
+    own = {name.lower() for name in partitions}
+    named = [own & {name.lower() for name in one.found_by} for one in sources if one.source in changed]
+    if not named or Technique(technique).direct or not set.intersection(*named):
+        return technique
+    return str(Technique.PARTITION_OVERWRITE)
 
 
 def _keys(root: Node, schema: StructType, reads: Sequence[LeafTechniques]) -> KeyColumns:

@@ -9,10 +9,16 @@ import pytest
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.views import plans as p
 
+from headwater.graph.manifest import SourceTechniques
 from headwater.incremental.costs import Limits
 from headwater.incremental.source_changes import ChangeKind
 from headwater.incremental.techniques import Issue, Technique
-from headwater_spark.resolution.incremental_views import FollowedTable, table_techniques, technique_for
+from headwater_spark.resolution.incremental_views import (
+    FollowedTable,
+    as_written,
+    table_techniques,
+    technique_for,
+)
 from headwater_spark.views.eligibility import leaf_techniques
 from headwater_spark.views.plan_description import Node
 
@@ -24,7 +30,9 @@ ROWS = p.join(SALES, STORES, "Inner", p.equal(1, 11))
 APPENDED, CHANGED = ChangeKind.APPENDED, ChangeKind.CHANGED
 
 
-def foreseen(root: Node, changes: dict[str, ChangeKind], *, rules: int = 0, reads: int = 12) -> Any:
+def foreseen(
+    root: Node, changes: dict[str, ChangeKind], *, rules: int = 0, reads: int = 12, separable: bool = True
+) -> Any:
     """What is said of a view of whole numbers over tables ``t0``, ``t1``."""
     root = p.numbered(root)
     types = ["bigint"] * len(root.output)
@@ -32,7 +40,8 @@ def foreseen(root: Node, changes: dict[str, ChangeKind], *, rules: int = 0, read
     tables = [FollowedTable(f"t{place}", (one,)) for place, one in enumerate(leaves)]
     schema = T.StructType([T.StructField(f"c{number}", T.LongType()) for number in root.output])
     dataset: Any = SimpleNamespace(expectations=[object()] * rules)
-    return technique_for(dataset, root, tables, schema, changes, Limits(max_changed_reads=reads))
+    limits = Limits(max_changed_reads=reads)
+    return technique_for(dataset, root, tables, schema, changes, limits, separable=separable)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,28 @@ def foreseen(root: Node, changes: dict[str, ChangeKind], *, rules: int = 0, read
 def test_technique(root: Node, changes: dict[str, ChangeKind], rules: int, technique: Technique | None):
     """It is the one that the refresh chooses, which judges whole groups where there are rules."""
     assert foreseen(root, changes, rules=rules) is technique
+
+
+def test_groups_that_their_partitions_do_not_tell_apart():
+    """They are not merged, since the empty text and NULL are one there; new rows are appended all the same."""
+    assert foreseen(COUNTS, {"t0": APPENDED}, separable=False) is Technique.GENERIC_AGGREGATE
+    assert foreseen(ROWS, {"t0": APPENDED}, separable=False) is Technique.APPEND_ONLY
+
+
+def test_parts_that_are_whole_partitions():
+    """A part found by a partition column that each changed source names is said to be overwritten; what is added is no part."""
+    both = [
+        SourceTechniques(source=name, rows_added="", rows_changed="", found_by=by)
+        for name, by in (("t0", ("k", "d")), ("t1", ("d",)))
+    ]
+
+    def name(technique: str, partitions: tuple[str, ...], *changed: str) -> str:
+        return as_written(technique, partitions, both, changed)
+
+    assert name("ROW_BASED", ("D",), "t0", "t1") == name("ROW_BASED", ("K",), "t0") == "PARTITION_OVERWRITE"
+    assert name("ROW_BASED", ("K",), "t0", "t1") == name("ROW_BASED", (), "t0") == "ROW_BASED"
+    assert name("ROW_BASED", ("K",)) == "ROW_BASED"
+    assert name("GROUP_AGGREGATE", ("D",), "t0") == "GROUP_AGGREGATE"
 
 
 def test_sources_that_changed_together():
