@@ -41,7 +41,8 @@ from headwater.incremental.techniques import (
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.view_sources import source_size, table_bytes
 from headwater_spark.views.clock_in_rules import clock_in_rules
-from headwater_spark.views.examined_query import TIME_ZONE, ExaminedQuery
+from headwater_spark.views.deciding_settings import TIME_ZONE
+from headwater_spark.views.examined_query import ExaminedQuery
 from headwater_spark.views.plan_shape import FILE_METADATA, shape_issues
 from headwater_spark.views.shared_changes import SharedChanges
 from headwater_spark.views.stored_types import stored_types

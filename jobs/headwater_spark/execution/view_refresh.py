@@ -52,7 +52,8 @@ from headwater_spark.plans.names import quoted
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.views.changed_rows import FilesMissing, FilesUnknown
-from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, deciding_settings, examine
+from headwater_spark.views.deciding_settings import deciding_settings
+from headwater_spark.views.examined_query import ExaminedQuery, NotedTable, examine
 from headwater_spark.views.layout import Layout, view_layout
 from headwater_spark.views.merged_groups import MergedGroups
 from headwater_spark.views.part_write import PartWrite
@@ -158,10 +159,8 @@ class _Refresh:
         with pinned_tables({table.folder: table.head.version for table in noted}):
             rows = run.rows(whole=whole)
         try:
-            query, settings = (
-                _examined(run, rows, noted),
-                deciding_settings(rows.sparkSession, run.flow.spark_conf),
-            )
+            query = _examined(run, rows, noted)
+            settings = deciding_settings(rows.sparkSession, run.flow.spark_conf)
         except _NOT_SEEN as error:
             return cls(
                 run, rows, None, {}, others, whole, f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyspark
 from pyspark.sql import DataFrame
 
 from headwater.delta_log.versions import TableHead
@@ -22,12 +21,6 @@ from headwater_spark.views.python_functions import NotDigestible, pickled_digest
 from headwater_spark.views.used_columns import used_columns
 
 _CONSTANT = {"LocalRelation", "Range", "OneRowRelation"}
-TIME_ZONE = "spark.sql.session.timeZone"
-_DECIDING = (
-    "spark.sql.ansi.enabled", TIME_ZONE, "spark.sql.caseSensitive", "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.timestampType", "spark.sql.storeAssignmentPolicy", "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", "spark.sql.groupByOrdinal", "spark.sql.orderByOrdinal",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,26 +121,6 @@ def _key(leaf: DeltaLeaf, by_folder: Mapping[Place, NotedTable]) -> str:
 def _behind_subqueries(every: Sequence[str], outside: Sequence[str]) -> frozenset[str]:
     """The tables that are read more often than outside of subqueries."""
     return frozenset(key for key in every if every.count(key) > outside.count(key))
-
-
-def deciding_settings(session: Any, own: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session that decide about rows, with Spark's version.
-
-    Args:
-        session: of the query.
-        own: the flow's own settings.
-    """
-    deciding = {"spark": str(pyspark.__version__)}
-    for key in _DECIDING:
-        value = session.conf.get(key, None)
-        if value is not None:
-            deciding[key] = str(value)
-    known = session._jsparkSession.sessionState().conf().settings()  # noqa: SLF001 - only those that are set
-    # As one text: each key by itself is two calls.
-    for key in str(known.keySet().toString()).strip("[]").split(", "):
-        if key.startswith("spark.sql.legacy."):
-            deciding[key] = str(session.conf.get(key))
-    return deciding | {key: value for key, value in own.items() if key.startswith("spark.sql.legacy.")}
 
 
 def _states(

@@ -17,7 +17,8 @@ from headwater.incremental.refresh_record import RefreshRecord, SourceState
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.execution import refresh_decision
 from headwater_spark.execution.refresh_decision import RefreshDecision
-from headwater_spark.views.examined_query import TIME_ZONE, NotedTable
+from headwater_spark.views.deciding_settings import TIME_ZONE
+from headwater_spark.views.examined_query import NotedTable
 from headwater_spark.views.plan_shape import FILE_METADATA
 
 KEY = "shop/sales"
