@@ -161,6 +161,14 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert planned(case, fourth)["by_key"] == "COMPLETE_RECOMPUTE CDF_UNAVAILABLE"
     assert case.update(full_refresh=("rows_of",)).state == "COMPLETED"
 
+    case.rewrite(edited.replace('.select("k")', '.select("v")'))
+    with case.resolved() as resolved:
+        told = explain(resolved, "small")
+    other = (
+        "COMPLETE_RECOMPUTE: the view's query has other columns than at the last refresh: without k, with v"
+    )
+    assert told["next_refresh"]["expected"].startswith(other)
+
 
 def _bring_back(case: PipelineCase, spark: Any, name: str, copies: dict[str, Path]) -> None:
     """Put a copy in the place of a table; a driver of its own would know nothing of what was there."""

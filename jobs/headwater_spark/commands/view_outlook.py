@@ -95,12 +95,42 @@ def outlook(
         "full_seconds": round(full_seconds, 1),
         "candidates": candidates,
     }
-    issues = [one for one in (record, *known.values()) if isinstance(one, Issue)]
+    reasons = (record, _other_query(pipeline, view, table, record), *known.values())
+    issues = [one for one in reasons if isinstance(one, Issue)]
     issues = issues or behind_subqueries(sizes, columns)
     if issues:
         reason = f"{issues[0].reason} [{issues[0].name}]"
         return body | {"not_incremental": reason, "begins": issues[0].kind in BEGINNINGS}
     return body | followed(technique(moved), sizes, full_seconds, total, refresh, candidates, limits)
+
+
+def _other_query(
+    pipeline: ResolvedPipeline, view: str, table: Place, record: RefreshRecord | Issue
+) -> Issue | None:
+    if isinstance(record, Issue) or pipeline.dataset(view).schema is not None:
+        return None
+    return other_columns(table, pipeline.evaluation.frames[view].schema.names)
+
+
+def other_columns(table: Place, names: Sequence[str]) -> Issue | None:
+    """Why a view's query is another one than at its last refresh, as far as its columns say so; None where they are the same.
+
+    Args:
+        table: the view's.
+        names: of the columns that its query has now.
+    """
+    stored = [field.name for field in delta_table(table).schema().fields]
+    gone, new = _missing(stored, names), _missing(names, stored)
+    if not gone and not new:
+        return None
+    said = [f"without {', '.join(gone)}"] * bool(gone) + [f"with {', '.join(new)}"] * bool(new)
+    reason = f"the view's query has other columns than at the last refresh: {', '.join(said)}"
+    return Issue(IssueType.QUERY_FINGERPRINT_CHANGED, reason)
+
+
+def _missing(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    known = {name.lower() for name in others}
+    return [name for name in names if name.lower() not in known]
 
 
 def _facts(change: SourceChange | Issue | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from headwater.incremental.costs import Limits, SourceSize
 from headwater.incremental.refresh_record import RefreshRecord, SourceState
 from headwater.incremental.source_changes import SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Technique
-from headwater_spark.commands.view_outlook import behind_subqueries, change_since, followed
+from headwater_spark.commands.view_outlook import behind_subqueries, change_since, followed, other_columns
 
 SOURCE = SourceEntry(kind="delta", streaming=False, name="t", location="shop/t")
 
@@ -104,3 +104,19 @@ def test_changes_that_are_not_followed() -> None:
     assert not ways
     assert followed(Technique.APPEND_ONLY, sizes, 9.0, 10, {}, ways, Limits())["technique"] == "APPEND_ONLY"
     assert [way["technique"] for way in ways] == ["APPEND_ONLY"]
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["v", "K"], None),
+        (["k"], "without v"),
+        (["k", "v", "x", "y"], "with x, y"),
+        (["k", "w"], "without v, with w"),
+    ],
+)
+def test_a_query_with_other_columns(table: Path, names: list[str], reason: str | None) -> None:
+    """A column that went or came, as of `SELECT *` whose source lost one, is another query; its order and case are none."""
+    issue = other_columns(table, names)
+    assert (issue and issue.reason.partition(": ")[2]) == reason
+    assert issue is None or issue.kind is IssueType.QUERY_FINGERPRINT_CHANGED
