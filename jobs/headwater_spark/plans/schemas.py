@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     CalendarIntervalType,
     DataType,
     DayTimeIntervalType,
@@ -131,6 +132,15 @@ def _check_layout(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
             where=dataset.location,
             remedy="Leave one of them out of partition_cols, or use cluster_by.",
         )
+    for name in dataset.partition_columns:
+        field = fields.get(name.lower())
+        if field is not None and isinstance(field.dataType, BinaryType):
+            raise UnsupportedArgument(
+                f"{dataset.name!r} is to be partitioned by {name!r}, which is binary: Delta keeps partitions as text, where most bytes come "
+                "back as others, and a row with a key is not met again.",
+                where=dataset.location,
+                remedy=f"Partition it by F.hex({name!r}) as a column of its own, or use cluster_by.",
+            )
 
 
 def _check_layout_names(
