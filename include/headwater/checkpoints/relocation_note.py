@@ -15,7 +15,10 @@ from headwater.storage.place import Place
 
 @dataclass(frozen=True)
 class Relocation:
-    """From which roots to which ones. ``left``: the note is that of the old place; ``command``: what ends it, for messages."""
+    """From which roots to which ones. ``left``: the note is that of the old place; ``command``: what ends it, for messages.
+
+    ``copied``: the folders at the new place that a try has begun to fill; none in the note of the old place.
+    """
 
     relocation_id: str
     storage: str
@@ -24,10 +27,18 @@ class Relocation:
     to_warehouse: str
     command: str
     left: bool = False
+    copied: tuple[str, ...] = ()
 
     def is_the_same(self, other: Relocation) -> bool:
         """Whether both lead from the same roots to the same ones."""
-        return self == replace(other, relocation_id=self.relocation_id, command=self.command, left=self.left)
+        own = {name: getattr(self, name) for name in ("relocation_id", "command", "left", "copied")}
+        return self == replace(other, **own)
+
+    def text(self) -> str:
+        """The text of the note; without ``copied``, as versions before it wrote it, where there is nothing to say."""
+        values = asdict(self)
+        copied = {"copied": values.pop("copied")} if self.copied else {}
+        return json.dumps({**values, **copied}, indent=1) + "\n"
 
 
 def note_file(state_folder: Place) -> Place:
@@ -36,7 +47,7 @@ def note_file(state_folder: Place) -> Place:
 
 
 _NOTES = GuardedKind(
-    lambda data: Relocation(**data),
+    lambda data: Relocation(**{**data, "copied": tuple(data.get("copied", ()))}),
     {"what": "The note of a relocation", "unknown": "whether the pipeline has other roots now"},
 )
 
@@ -54,7 +65,7 @@ def relocation_of(state_folder: Place) -> Relocation | None:
 def write_note(seen: Guarded[Relocation], relocation: Relocation) -> None:
     """Write the note, durably, where it does not say so; raises LeaseLost where another process has been there."""
     if seen.record != relocation:
-        write_guarded(seen, json.dumps(asdict(relocation), indent=1) + "\n")
+        write_guarded(seen, relocation.text())
 
 
 def end_note(state_folder: Place, relocation: Relocation) -> None:

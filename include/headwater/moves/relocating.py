@@ -77,7 +77,7 @@ def steps(
         yield lambda tree=tree: _copy(tree, source.state_folder, check)  # type: ignore[misc]
     for tree in plan.trees:
         yield lambda tree=tree: compare(tree, source.state_folder)  # type: ignore[misc]
-    yield lambda: write_note(plan.old, replace(plan.note, left=True))
+    yield lambda: write_note(plan.old, replace(plan.note, left=True, copied=()))
     # Last: before the old place is closed, the new one is.
     yield lambda: end_note(target.state_folder, plan.note)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
+from headwater.moves.stored_folders import is_there
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.delta_tables import table_log
-from headwater.storage.place import Place, is_below, is_url, parts_below
+from headwater.storage.place import Place, is_below, is_url, near, parts_below
 from headwater.storage.walking import contents_below
 
 # Of one machine, or of this very moment: they are not copied, and may be at a place where nothing of a pipeline is.
@@ -116,7 +117,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         PipelineRelocated: it has left already.
         MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
             outside of it.
-        NameTaken: something is at the new place.
+        NameTaken: something is at the new place; or an earlier try copied a table that has another name now, or is dropped.
     """
     _check_roots(source, target)
     refuse_unfinished(source.state_folder)
@@ -155,6 +156,9 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
             _check_free(tree, new)
     stay = [entry.name for entry in manifest.datasets if entry.location and _is_outside(entry.location)]
     kept = begun if resumed and begun is not None else note
+    if old.record is None:  # else nothing is copied any more
+        _check_left_over(kept, trees, target)
+        kept = replace(kept, copied=tuple(str(tree.target) for tree in trees))
     return RelocationPlan(kept, trees, old, new, tuple(stay), resumed)
 
 
@@ -215,6 +219,20 @@ def _check_inside(folder: Place) -> None:
             f"A file of this table lies outside of its folder: {outside}.",
             where=folder,
             remedy="Make it a table of its own first: CREATE OR REPLACE TABLE ... AS SELECT, or a deep copy.",
+        )
+
+
+def _check_left_over(note: Relocation, trees: tuple[Tree, ...], target: PipelineProject) -> None:
+    """Refuse rows that would turn up at the new place as those of a table that has gone; another pipeline's may lie there since."""
+    now = {str(tree.target) for tree in trees}
+    earlier = (near(target.warehouse, text) for text in note.copied if text not in now)
+    left = next((folder for folder in earlier if is_there(folder)), None)
+    if left is not None:
+        raise NameTaken(
+            "An earlier try of this relocation copied a table that has another name or another pipeline now, or is dropped.",
+            where=left,
+            remedy="Remove this copy, unless another pipeline fills a table there meanwhile, and run the same command again; or choose "
+            "another place.",
         )
 
 

@@ -22,6 +22,7 @@ from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import open_project
 from headwater.moves.relocating import compare, relocate, steps
 from headwater.moves.relocation_plan import plan_relocation
+from headwater.storage.walking import remove_tree
 from headwater.updates.news import has_news
 
 __all__ = ["done", "pipeline"]
@@ -174,6 +175,26 @@ def test_what_the_old_place_took_in_meanwhile(done, target):
     assert plan_relocation(done.project, target, COMMAND).resumed
     relocate(done.project, target, COMMAND)
     assert whole(target) == whole(done.project)
+
+
+@pytest.mark.parametrize("verb", [("drop", "gold"), ("rename", "gold", "shiny")], ids=lambda verb: verb[0])
+def test_a_table_that_has_gone_between_two_tries(done, target, verb):
+    """Its copy would be a table of before at the new place: rows would be added to it, or read as held. Once it is removed, all goes on."""
+    for step in itertools.islice(
+        steps(plan_relocation(done.project, target, COMMAND), done.project, target), 6
+    ):
+        step()
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    name, *words = verb
+    assert main([name, str(done.project.folder), *words, "--yes", *roots]) == 0
+    copy = target.warehouse / "shop" / "gold"
+    with pytest.raises(NameTaken, match="earlier try") as refused:
+        relocate(done.project, target, COMMAND)
+    assert (refused.value.where, runs(done.project)) == (str(copy), True)
+    remove_tree(copy)
+    relocate(done.project, target, COMMAND)
+    assert whole(target) == whole(done.project)
+    assert (runs(done.project), runs(target)) == (False, True)
 
 
 def test_what_is_refused(done, target, tmp_path):
