@@ -8,8 +8,9 @@ Decision 0192.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +91,7 @@ def _copy(tree: Tree, state_folder: Place, check: Step) -> None:
         if name not in originals:
             check()
             file.unlink(missing_ok=True)  # of an earlier try; its original is gone
+    _remove_empty(tree.target)
     there = {name: size for name, (_, size) in _copies(tree, state_folder)}
 
     def keep(file: Place) -> bool:
@@ -99,6 +101,14 @@ def _copy(tree: Tree, state_folder: Place, check: Step) -> None:
         return not done and is_copied(file, tree, state_folder)
 
     copy_durably(tree.source, tree.target, keep, check)
+
+
+def _remove_empty(folder: Place) -> None:
+    """Remove folders that an earlier try made on a disk: an epoch's whose table has gone since would be one that has read nothing."""
+    if isinstance(folder, Path):
+        for below, _, _ in os.walk(folder, topdown=False):
+            with suppress(OSError):  # it is not empty
+                Path(below).rmdir()
 
 
 def _check_checksums(tree: Tree, state_folder: Place) -> None:

@@ -197,6 +197,20 @@ def test_a_table_that_has_gone_between_two_tries(done, target, verb):
     assert (runs(done.project), runs(target)) == (False, True)
 
 
+def test_folders_of_a_flow_that_has_gone_between_two_tries(done, tmp_path):
+    """On a disk they would be left empty, and taken for a checkpoint of a flow that has read nothing."""
+    there = opened(done, tmp_path / "to", done.project.warehouse)
+    for step in itertools.islice(
+        steps(plan_relocation(done.project, there, COMMAND), done.project, there), 3
+    ):
+        step()
+    assert (there.state_folder / "checkpoints" / "silver").is_dir()
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    assert main(["drop", str(done.project.folder), "silver", "gold", "--yes", *roots]) == 0
+    relocate(done.project, there, COMMAND)
+    assert sorted(path.name for path in (there.state_folder / "checkpoints").iterdir()) == ["bronze"]
+
+
 def test_what_is_refused(done, target, tmp_path):
     """A place that is taken, one inside the other, the same storage, a damaged file, a copy that is another: nothing counts as moved."""
     inside = opened(done, done.project.storage / "x", target.warehouse)
