@@ -153,6 +153,17 @@ def moved_to(state_folder: AnyPlace, name: str) -> tuple[str, str] | None:
     )
 
 
+def is_marked_by(move: TableMove, state_folder: AnyPlace) -> bool:
+    """Whether the mark at the old name, in the folder of the pipeline that had it, is of this move, and not of a later one."""
+    mark = recorded(
+        mark_file(state_folder, move.source.dataset),
+        lambda data: str(data["move"]),
+        what=f"The mark that the table {move.source.dataset!r} has another name",
+        unknown="whether its move has ended",
+    )
+    return mark == move.move_id
+
+
 def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> None:
     """Raise TableMoved where sources declare a table by its old name: it would be filled again from the beginning.
 

@@ -7,10 +7,10 @@ import sys
 
 from headwater.contract.printing import print_json
 from headwater.definitions.dataset_name import DatasetName
-from headwater.errors import UsageError
+from headwater.errors import HeadwaterError, UsageError
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.moves.move_plan import MovePlan, Wish, plan_move
-from headwater.moves.moving import move_table
+from headwater.moves.move_plan import MovePlan, Wish, is_left_over, plan_move
+from headwater.moves.moving import end_left_over, move_table
 
 
 def rename(project: PipelineProject, dataset: str, new: str, *, yes: bool, as_json: bool) -> int:
@@ -39,7 +39,12 @@ def _name(project: PipelineProject, dataset: str) -> DatasetName:
 
 
 def _answer(wish: Wish, *, yes: bool, as_json: bool) -> int:
-    plan = plan_move(wish)
+    try:
+        plan = plan_move(wish)
+    except HeadwaterError:
+        if yes and is_left_over(wish):
+            end_left_over(wish)
+        raise
     print(plan, file=sys.stderr)
     if yes:
         plan = move_table(wish)

@@ -19,6 +19,7 @@ from headwater.checkpoints.table_move import (
     Place,
     TableMove,
     is_free,
+    is_marked_by,
     moved_to,
     read_journal,
     unfinished,
@@ -27,7 +28,7 @@ from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.dataset_name import DatasetName
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
-from headwater.event_log.reader import last_batches
+from headwater.event_log.reader import has_user_action, last_batches
 from headwater.graph.change_targets import hydration_name
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -54,6 +55,11 @@ class MovePlan:
     readers: tuple[str, ...] = ()
     resumed: bool = False
     copied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether an earlier run has done all but opening the target: the old name may be that of another table by now."""
+        return self.resumed and self.journals[-1].record is None
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -206,17 +212,25 @@ def _begun(wish: Wish, journals: Iterable[Guarded[TableMove]]) -> TableMove | No
             continue
         if not _is_the_same(move, wish):
             raise unfinished(move, journal.file)
-        # Killed before the source knew of it, nothing has gone, and the source's updates went on.
-        return None if own.record is None and not _has_gone(move, wish) else move
+        # Killed before the source knew of it, nothing has gone, and the source's updates and commands went on.
+        return None if own.record is None and not _has_ended(move, wish) else move
     return None
 
 
-def _has_gone(move: TableMove, wish: Wish) -> bool:
-    """Whether anything of a table is at its new name, or its old one says so."""
-    state = wish.source.state_folder
-    return moved_to(state, wish.dataset) is not None or any(
-        is_there(wish.place(after)) for _, after in move.folders
+def _has_ended(move: TableMove, wish: Wish) -> bool:
+    """Whether a move that the source knows nothing of has been carried out to its last step, and not only to its first."""
+    return is_marked_by(move, wish.source.state_folder) or has_user_action(
+        wish.target.state_folder, move.move_id
     )
+
+
+def is_left_over(wish: Wish) -> bool:
+    """Whether the target alone knows of the move of the request, which nothing else ends where it is refused now.
+
+    Then all has gone, or nothing has, and the source's updates and commands went on.
+    """
+    target, *source = (read_journal(folder).record for folder in wish.states)
+    return source == [None] and target is not None and _is_the_same(target, wish)
 
 
 def _copied(wish: Wish, folders: Iterable[tuple[str, str]]) -> dict[str, tuple[int, int]]:

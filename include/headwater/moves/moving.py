@@ -12,9 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.flow_identity import FlowIdentity, as_text, read_names
-from headwater.checkpoints.guarded_files import write_guarded
-from headwater.checkpoints.table_move import TableMove, end_journal, mark_file, mark_old_name, write_journals
+from headwater.checkpoints.guarded_files import end_guarded, write_guarded
+from headwater.checkpoints.table_move import (
+    TableMove,
+    end_journal,
+    mark_file,
+    mark_old_name,
+    read_journal,
+    write_journals,
+)
 from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -23,7 +31,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
-from headwater.moves.move_plan import MovePlan, Wish, flow_folders, plan_move
+from headwater.moves.move_plan import MovePlan, Wish, flow_folders, is_left_over, plan_move
 from headwater.moves.moved_manifest import rewrite_manifests
 from headwater.moves.stored_folders import carry_over
 from headwater.storage.object_path import ObjectPath
@@ -38,6 +46,7 @@ def move_table(wish: Wish) -> MovePlan:
     Raises:
         UpdateInProgress: where an update of one of the pipelines runs; nothing was changed.
         StorageFailed: where a folder can't be renamed; the same command goes on from there.
+        NameTaken: something has come to the new place of a folder; the same command goes on once that is elsewhere.
         LeaseLost: this process stood still for so long that another one may write; the same command goes on from there.
         All that ``plan_move`` raises; nothing was changed.
     """
@@ -58,6 +67,8 @@ def move_table(wish: Wish) -> MovePlan:
                 step()
             except OSError as error:
                 check()  # what is gone may be another process's doing
+                if isinstance(error, FileExistsError):
+                    raise _taken(wish, error) from None
                 raise StorageFailed(
                     f"The table {wish.dataset!r} could not be moved: {error.strerror or error}.",
                     where=error.filename,
@@ -70,9 +81,26 @@ def move_table(wish: Wish) -> MovePlan:
     return plan
 
 
+def end_left_over(wish: Wish) -> None:
+    """Open the target of a request that is refused, where an earlier run was killed when the target alone knew of it.
+
+    Raises:
+        UpdateInProgress, LeaseLost: as of ``move_table``; nothing was changed.
+    """
+    with ExitStack() as stack:
+        for project in (wish.target, wish.source):
+            stack.enter_context(project.lease(f"move-{uuid.uuid4()}", moving=True))
+        journal = read_journal(wish.target.state_folder)
+        if journal.record is not None and is_left_over(wish):
+            end_guarded(journal, journal.record.move_id)
+
+
 def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     move = plan.move
+    if plan.is_moved:
+        yield lambda: end_journal(move, wish.target.state_folder)
+        return
     if not plan.resumed:
         yield lambda: _copy(move, wish.source.state_folder, check)
     yield lambda: write_journals(move, plan.journals)
@@ -88,6 +116,16 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     # The source's first: where the target's is left, the same command ends it.
     for folder in reversed(wish.states):
         yield lambda folder=folder: end_journal(move, folder)  # type: ignore[misc]
+
+
+def _taken(wish: Wish, error: FileExistsError) -> NameTaken:
+    """As of a table of another pipeline on the same roots, to which this move's journal says nothing."""
+    return NameTaken(
+        f"The table {wish.dataset!r} is half-way, and something has come to its new place since the move was planned.",
+        where=error.filename,
+        remedy="It stays as it is. Give it another name first (headwater rename, in the pipeline whose table it is), or put it elsewhere; "
+        f"then run the same command again: {wish.command} --yes",
+    )
 
 
 def _copy(move: TableMove, state: Place, check: Step) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.relocation_note import Relocation, read_note, write_note
@@ -256,6 +257,68 @@ def test_a_move_is_written_down_in_both_pipelines_before_a_folder_goes(done, ste
     assert moving.move_table(wish).move == plan.move
     assert [unfinished_move(state) for state in wish.states] == [None] * 2
     assert not done.checkpoint("silver").folder.exists()
+
+
+def relocated(done, capsys):
+    """Another command in the pipeline that the table leaves: it gets other roots."""
+    to = done.project.folder.with_name("elsewhere")
+    return call(done, capsys, "relocate", f"--to-storage={to}", f"--to-warehouse={to}-tables", "--yes")[0]
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["before the source's journal", "before its last step"])
+def test_a_target_that_a_killed_move_has_closed(done, capsys, ended):
+    """The source went on meanwhile: the same command opens the target again, also where it is refused, and calls no other table moved."""
+    to, words = another(done), ("move", "gold", "--to", str(done.project.folder.with_name("other")), "--yes")
+    wish = Wish(done.project, to, "gold", "shop.gold", "headwater move orders gold --to other")
+    plan = plan_move(wish)
+    if ended:
+        for step in list(moving.steps(plan, wish, lambda: None))[:-1]:
+            step()
+        assert relocated(done, capsys) == 0
+        expected = "PIPELINE_RELOCATED"
+    else:
+        moving.write_journals(plan.move, plan.journals[:1])
+        assert call(done, capsys, "rename", "gold", "shiny", "--yes")[0] == 0
+        expected = "USAGE"
+    before = everything(done.project.state_folder)
+    with pytest.raises(HeadwaterError, match="half-way"), to.lease("an update"):
+        pass
+    code, answer = call(done, capsys, *words[:-1])
+    assert (answer["error"]["condition"], unfinished_move(to.state_folder)) == (expected, plan.move)
+    code, answer = call(done, capsys, *words)
+    assert (code != 0, answer["error"]["condition"]) == (True, expected)
+    assert everything(done.project.state_folder) == before
+    with to.lease("an update"):
+        assert bool(events(to.state_folder, event_type="user_action")) == ended
+
+
+def test_only_the_target_is_opened_where_all_has_gone(done, capsys):
+    """The source may have filled a new table of the old name before the move is run again: that one stays."""
+    to = another(done)
+    wish = Wish(done.project, to, "silver", "shop.silver", "headwater move orders silver --to other")
+    for step in list(moving.steps(plan_move(wish), wish, lambda: None))[:-1]:
+        step()
+    assert call(done, capsys, "drop", "silver", "--yes")[0] == 0
+    done.complete("silver")
+    assert moving.move_table(wish).resumed
+    assert unfinished_move(to.state_folder) is None
+    refuse_old_names(done.project.state_folder, {"silver": None})
+    assert done.checkpoint("silver").read_state() is not None
+
+
+def test_a_place_that_another_pipeline_has_taken_meanwhile(done, capsys):
+    """It knows nothing of this one's journal: its table stays, the refusal says what to do, and then the same command ends the rename."""
+    wish = Wish(done.project, done.project, "silver", "purified", "headwater rename orders silver purified")
+    plan = plan_move(wish)
+    moving.write_journals(plan.move, plan.journals)
+    write_rows(done.table("purified"), 7)
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "NAME_TAKEN")
+    assert answer["error"]["where"] == str(done.table("purified"))
+    assert not answer["error"]["transient"]
+    done.table("purified").rename(done.table("theirs"))
+    assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
+    assert unfinished_move(done.project.state_folder) is None
 
 
 def test_a_journal_says_all_that_is_needed(done):
