@@ -191,7 +191,9 @@ def plan_move(wish: Wish) -> MovePlan:
     if new == wish.dataset and wish.source.state_folder == wish.target.state_folder:
         raise UsageError(f"{wish.dataset!r} has that name already.")
     folders = tuple(_folders(wish, entry, name, new))
-    _check_free(wish, new, folders)
+    # Also of a table or a quarantine that is not there: what lies there would become this table's, and go with it.
+    wanted = [after for before, after in _table_places(wish, entry, name) if before != after]
+    _check_free(wish, new, folders, wanted)
     readers = _readers(manifest, wish.dataset)
     if entry.private and readers and wish.source.state_folder != wish.target.state_folder:
         raise RefusedForSafety(
@@ -315,14 +317,19 @@ def _folders(
         after = target / root / new / renamed_flow(flow, wish.dataset, new)
         yield source / root / wish.dataset / flow, after
     pairs = [(change_memory(source, wish.dataset), change_memory(target, new))]
-    location = _new_location(wish, entry, name)
-    if location is not None:
-        old, now = location
-        tables = (wish.source.warehouse, wish.target.warehouse)
-        if is_quarantine(kept_out := tables[0] / quarantine_folder(old)):
-            pairs.append((kept_out, tables[1] / quarantine_folder(now)))
-        pairs.append((tables[0] / old, tables[1] / now))
+    places = _table_places(wish, entry, name)
+    pairs += places if not places or is_quarantine(places[0][0]) else places[1:]
     yield from ((before, after) for before, after in pairs if is_there(before) and before != after)
+
+
+def _table_places(wish: Wish, entry: DatasetEntry, name: DatasetName) -> list[tuple[AnyPlace, AnyPlace]]:
+    """Where the quarantine and then the table are, or would be, and where they go; none where ``path=`` says where it is."""
+    location = _new_location(wish, entry, name)
+    if location is None:
+        return []
+    old, now = location
+    names = ((quarantine_folder(old), quarantine_folder(now)), (old, now))
+    return [(wish.source.warehouse / before, wish.target.warehouse / after) for before, after in names]
 
 
 def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[str, str] | None:
@@ -337,8 +344,11 @@ def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[s
     return (location, places[location]) if location in places else None
 
 
-def _check_free(wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...]) -> None:
-    taken = next((after for _, after in folders if is_there(after)), None)
+def _check_free(
+    wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...], wanted: Iterable[AnyPlace]
+) -> None:
+    places = dict.fromkeys([*(after for _, after in folders), *wanted])
+    taken = next((place for place in places if is_there(place)), None)
     for root in _ROOTS:
         folder = wish.target.state_folder / root / new
         taken = taken or (None if is_free(folder) else folder)

@@ -21,7 +21,7 @@ from headwater.graph.pipeline_project import open_project
 from headwater.moves import moving
 from headwater.moves.move_plan import Wish, plan_move
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import contents_below
+from headwater.storage.walking import contents_below, remove_tree
 
 
 class Killed(BaseException):
@@ -319,6 +319,17 @@ def test_a_place_that_another_pipeline_has_taken_meanwhile(done, capsys):
     done.table("purified").rename(done.table("theirs"))
     assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
     assert unfinished_move(done.project.state_folder) is None
+
+
+@pytest.mark.parametrize("place", ["purified", "purified_quarantine"])
+def test_what_lies_at_the_new_name_of_a_table_that_was_dropped(done, capsys, place):
+    """Another pipeline's table, or the rows that its rules kept out, would become this one's, and a drop would take them away."""
+    write_rows(done.table(place), 7)
+    remove_tree(done.table("silver"))
+    code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
+    assert (code, answer["error"]["condition"]) == (3, "NAME_TAKEN")
+    assert answer["error"]["where"] == str(done.table(place))
+    assert done.checkpoint("silver").read_state() is not None
 
 
 def test_a_journal_says_all_that_is_needed(done):
