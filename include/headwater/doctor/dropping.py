@@ -5,9 +5,11 @@ Decision 0191.
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from headwater.checkpoints.table_move import mark_file
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
@@ -19,6 +21,7 @@ from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.user_actions import DROP, is_dropped
 from headwater.event_log.writer import EventLogWriter
+from headwater.files.atomic_files import sync_folder
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.table_owners import refuse_foreign_tables
@@ -89,7 +92,7 @@ def plan_drop(
             folders.append(table)
             kept_out = table.with_name(quarantine_folder(table.name))
             # A recreated table reads these rows again: a replay would add them twice.
-            folders += [kept_out] if is_quarantine(kept_out) else []
+            folders += [kept_out] if is_quarantine(kept_out) or _is_half_gone(kept_out) else []
             for folder in folders:
                 refuse_around_tables(folder)
     # The checkpoints last: of a table that the sources no longer define, only they say that there is something to drop.
@@ -153,16 +156,39 @@ def drop(
 
 
 def _remove(folder: Place, check: Callable[[], None]) -> None:
-    """Remove a folder; of a table the log first, so that what a kill leaves of it is none, and not one without its files.
+    """Remove a folder, so that what a kill leaves of it is neither a table of before nor a checkpoint that has read less.
+
+    Of a table the log goes first: on a disk at once, since its files go in any order, and all but the last are a table of an earlier
+    version. Of a flow's checkpoint the state goes last: it knows that there was a table, and the next update is refused.
 
     ``check``: raises where the lease is lost; what is there then may be another update's.
     """
     log = log_folder(folder)
     check()
     if log.is_dir():
-        remove_tree(log, check=check)
+        remove_tree(_hidden(log), check=check)
+    check()
+    if isinstance(folder, Path):
+        for state in folder.glob("*/flow.json"):
+            for epoch in state.parent.glob("*/"):
+                check()
+                remove_tree(epoch, check=check)
     check()
     remove_tree(folder, check=check)
+
+
+def _is_half_gone(table: Place) -> bool:
+    """Whether this is what a drop that was killed has left of a table on a disk."""
+    return isinstance(table, Path) and any(table.glob(f".{log_folder(table).name}.*"))
+
+
+def _hidden(log: Place) -> Place:
+    """The log of a table on a disk under a name by which nobody reads it; on a store it is removed from its beginning on."""
+    if not isinstance(log, Path):
+        return log
+    hidden = log.rename(log.with_name(f".{log.name}.{secrets.token_hex(6)}"))
+    sync_folder(log.parent)
+    return hidden
 
 
 def _refuse_outdated(project: PipelineProject, plans: Sequence[DropPlan], now: Sequence[DropPlan]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 
 import pyarrow as pa
 import pytest
@@ -69,6 +71,58 @@ def test_a_table_of_somebodys_own_with_the_name_of_a_quarantine_stays(done, caps
     assert call(done, capsys, "silver", "--yes")[0] == 0
     assert not table.exists()
     assert table_exists(beside)
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+def killed_after(removals: int):
+    """``shutil.rmtree`` of a disk that hands out the newest files first, in a process that dies after so many of them."""
+    count = itertools.count()
+
+    def remove(folder, **_):
+        for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
+            if next(count) >= removals:
+                raise Killed
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
+
+    return remove
+
+
+def test_killed_between_two_files(done, capsys, monkeypatch):
+    """What is left is no table of an earlier version and no checkpoint that has read less; the same drop removes the rest."""
+    write_rows(done.table("silver"), 3)
+    (done.checkpoint("silver").epoch_folder(0) / "offsets" / "1").write_text("v1\n{}\n{}")
+    head = DeltaTable(done.table("silver")).version()
+    kept_out = done.table("silver_quarantine")
+    roots, whole = (done.project.storage, done.project.warehouse), done.project.folder.with_name("whole")
+    for root in roots:
+        shutil.copytree(root, whole / root.name)
+    for number in itertools.count():
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", killed_after(number))
+            try:
+                call(done, capsys, "silver", "--yes")
+                killed = False
+            except Killed:
+                killed = True
+        if not killed:
+            break
+        assert not table_exists(done.table("silver")) or DeltaTable(done.table("silver")).version() == head
+        checkpoint = done.checkpoint("silver")
+        assert checkpoint.read_state() is not None or not any(checkpoint.folder.glob("*/*"))
+        assert call(done, capsys, "silver", "--yes")[0] == 0
+        assert not done.table("silver").exists()
+        assert not checkpoint.folder.exists()
+        assert not kept_out.exists()
+        for root in roots:
+            shutil.rmtree(root)
+            shutil.copytree(whole / root.name, root)
+    assert number > 5
 
 
 def test_what_others_read_stays(done, capsys):
@@ -173,11 +227,7 @@ def test_one_that_is_run_again_is_recorded_once(done, capsys):
     assert [records(), records()] == [3, 3]
 
 
-class Killed(BaseException):
-    """Nothing catches it."""
-
-
-@pytest.mark.parametrize("removed", range(5))
+@pytest.mark.parametrize("removed", range(6))
 def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
     """Whatever is left, no table is there without its files, the other tables are whole, and the same drop removes the rest."""
     tree, trees = dropping.remove_tree, []
@@ -190,7 +240,7 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
 
     with monkeypatch.context() as patched:
         patched.setattr(dropping, "remove_tree", dies)
-        if removed < 3:
+        if removed < 4:
             with pytest.raises(Killed):
                 call(done, capsys, "silver", "--yes")
         else:
@@ -199,6 +249,6 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
         assert len(DeltaTable(str(done.table("silver"))).to_pyarrow_table()) == 2
     assert len(DeltaTable(str(done.table("bronze"))).to_pyarrow_table()) == 2
     code, answer = call(done, capsys, "silver", "--yes")
-    assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 2 else code == 0
+    assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 3 else code == 0
     assert not done.table("silver").exists()
     assert not done.checkpoint("silver").folder.exists()
