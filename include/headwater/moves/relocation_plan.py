@@ -16,6 +16,7 @@ from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.checkpoints.relocation_note import Relocation, read_note, refuse_relocated
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
+from headwater.delta_log.conditions import log_unreadable
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import RefusedForSafety, UnknownDataset, UsageError
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
@@ -117,6 +118,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         PipelineRelocated: it has left already.
         MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
             outside of it.
+        SourceUnreachable: the log of a table can't be read.
         NameTaken: something is at the new place; or an earlier try copied a table that has another name now, or is dropped.
     """
     _check_roots(source, target)
@@ -211,8 +213,12 @@ def _check_inside(folder: Place) -> None:
     if not table_exists(folder):
         return
     import pyarrow as pa
+    from deltalake.exceptions import DeltaError
 
-    paths: list[str] = pa.table(table_log(folder).get_add_actions())["path"].to_pylist()
+    try:
+        paths: list[str] = pa.table(table_log(folder).get_add_actions())["path"].to_pylist()
+    except DeltaError as error:
+        raise log_unreadable(error, folder) from None
     outside = next((path for path in paths if _is_outside(path) or path.startswith("file:")), None)
     if outside is not None:
         raise RefusedForSafety(

@@ -17,7 +17,7 @@ from headwater.checkpoints.relocation_note import read_note, relocation_of, writ
 from headwater.commands.command_line import main
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.snapshots import take_snapshot
-from headwater.errors import LeaseLost, RefusedForSafety, UsageError
+from headwater.errors import LeaseLost, RefusedForSafety, SourceUnreachable, UsageError
 from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import open_project
 from headwater.moves.relocating import compare, relocate, steps
@@ -195,6 +195,17 @@ def test_a_table_that_has_gone_between_two_tries(done, target, verb):
     relocate(done.project, target, COMMAND)
     assert whole(target) == whole(done.project)
     assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_a_table_whose_log_can_not_be_read(done, target):
+    """As a copy that was interrupted leaves one: it is said which table, and nothing is written."""
+    for value in (3, 4):
+        write_rows(done.table("gold"), value)
+    (done.table("gold") / "_delta_log" / f"{1:020}.json").unlink()
+    with pytest.raises(SourceUnreachable) as refused:
+        relocate(done.project, target, COMMAND)
+    assert refused.value.where == str(done.table("gold"))
+    assert relocation_of(target.state_folder) is None
 
 
 def test_folders_of_a_flow_that_has_gone_between_two_tries(done, tmp_path):
