@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
@@ -21,7 +22,7 @@ from headwater.checkpoints.whole_folders import (
 )
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_file, files_and_folders, folders_in
+from headwater.storage.walking import copy_file, files_and_folders, folders_in, remove_tree
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
@@ -141,6 +142,13 @@ def take_snapshot(
     target = make_folder(root / name, fill)
     clear_unfinished(root)
     return Snapshot(**about, folder=target)  # type: ignore[arg-type]
+
+
+def remove_snapshot(folder: Place) -> None:
+    """Remove a copy, or what an interrupted one has left: first what says that it is one, since files of a disk go in any order."""
+    if isinstance(folder, Path):
+        (folder / _ABOUT).unlink(missing_ok=True)
+    remove_tree(folder)
 
 
 def _moment(names: Iterable[str], now: datetime) -> datetime:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.doctor.snapshots import snapshots_of
+from headwater.doctor.snapshots import remove_snapshot, snapshots_of
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
 from headwater.event_log.event import event_table
@@ -60,8 +60,9 @@ class StorageCleaning:
         """Remove them."""
         with looked_over(self.project.state_folder):
             folders = list(self._folders())
+        remove = remove_snapshot if self.kind is ChoreKind.SNAPSHOTS else remove_tree
         for folder in folders:
-            remove_tree(folder)
+            remove(folder)
         return f"{len(folders)} folders removed"
 
     def _folders(self) -> Iterator[Place]:
