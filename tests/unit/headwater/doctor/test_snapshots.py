@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from headwater.doctor import snapshots as module
-from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.doctor.snapshots import remove_snapshot, snapshots_of, take_snapshot
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -45,3 +46,22 @@ def test_folders_of_others(done, name):
     snapshot = take_snapshot(done.project.state_folder, done.checkpoint("silver"), reason="test")
     assert snapshot is not None
     assert datetime.now(UTC) - datetime.fromisoformat(snapshot.taken_at) < timedelta(days=1)
+
+
+def test_a_copy_of_which_a_part_has_gone_is_none(done, monkeypatch):
+    """Whoever is killed while it removes one leaves nothing that a restore would take for whole; the next one removes the rest."""
+    state = done.project.state_folder
+    taken = take_snapshot(state, done.checkpoint("silver"), reason="test")
+    assert taken is not None
+
+    def dies(_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", dies)
+        with pytest.raises(KeyboardInterrupt):
+            remove_snapshot(taken.folder)
+    assert taken.checkpoint.is_dir()
+    assert snapshots_of(state, "silver", "silver") == []
+    remove_snapshot(taken.folder)
+    assert not taken.folder.exists()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from tests.object_stores import make_old
 
-from headwater.doctor.snapshots import snapshots_of, take_snapshot
+from headwater.doctor.snapshots import take_snapshot
 from headwater.event_log.details import UpdateState, create_update, update_progress
 from headwater.event_log.reader import events
 from headwater.event_log.writer import EventLogWriter
@@ -61,31 +59,6 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
         "snapshots",
         "orphans",
     }
-
-
-class Killed(BaseException):
-    """Nothing catches it."""
-
-
-def test_a_copy_of_which_a_part_has_gone_is_none(aged, monkeypatch):
-    """Killed while it removes one, maintenance leaves nothing that a restore would take for whole; the next one removes the rest."""
-    state, removed = aged.project.state_folder, aged.old[2]
-
-    def dies(folder, **_):
-        if folder == removed:
-            (folder / "checkpoint" / "offsets" / "0").unlink()
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", dies)
-        with pytest.raises(Killed):
-            aged.call(*LEFTOVERS, "--yes")
-    assert removed.exists()
-    assert removed not in [snapshot.folder for snapshot in snapshots_of(state, "silver", "silver")]
-    for path in [*removed.rglob("*"), removed]:
-        make_old(path, 40 * 86400)
-    assert aged.call(*LEFTOVERS, "--yes")[0] == 0
-    assert not removed.exists()
 
 
 def test_nothing_goes_after_a_failure(aged):
