@@ -17,6 +17,7 @@ from headwater.definitions.names import is_dotted_name
 from headwater.delta_log.commits import log_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
+from headwater.doctor.removal import remove_flow
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.event_log.user_actions import DROP, is_dropped
@@ -29,7 +30,7 @@ from headwater.graph.table_places import refuse_around_tables
 from headwater.metastore.following import follow_stored
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.place import Place
-from headwater.storage.walking import remove_tree
+from headwater.storage.walking import in_order, remove_tree
 
 
 @dataclass(frozen=True)
@@ -156,10 +157,10 @@ def drop(
 
 
 def _remove(folder: Place, check: Callable[[], None]) -> None:
-    """Remove a folder, so that what a kill leaves of it is neither a table of before nor a checkpoint that has read less.
+    """Remove a folder, so that what a kill leaves of it is no table of before.
 
     Of a table the log goes first: on a disk at once, since its files go in any order, and all but the last are a table of an earlier
-    version. Of a flow's checkpoint the state goes last: it knows that there was a table, and the next update is refused.
+    version. Flows go as ``remove_flow`` says.
 
     ``check``: raises where the lease is lost; what is there then may be another update's.
     """
@@ -169,10 +170,9 @@ def _remove(folder: Place, check: Callable[[], None]) -> None:
         remove_tree(_hidden(log), check=check)
     check()
     if isinstance(folder, Path):
-        for state in folder.glob("*/flow.json"):
-            for epoch in state.parent.glob("*/"):
-                check()
-                remove_tree(epoch, check=check)
+        for flow in in_order(folder.glob("*/")):
+            if not flow.is_symlink():
+                remove_flow(flow, check)
     check()
     remove_tree(folder, check=check)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headwater.checkpoints.layout import FlowCheckpoint
+from headwater.doctor.removal import remove_flow
 from headwater.doctor.snapshots import remove_snapshot, snapshots_of
 from headwater.errors import HeadwaterError
 from headwater.event_log.details import UpdateState
@@ -60,7 +61,11 @@ class StorageCleaning:
         """Remove them."""
         with looked_over(self.project.state_folder):
             folders = list(self._folders())
-        remove = remove_snapshot if self.kind is ChoreKind.SNAPSHOTS else remove_tree
+        ways: dict[ChoreKind, Callable[[Place], None]] = {
+            ChoreKind.SNAPSHOTS: remove_snapshot,
+            ChoreKind.ORPHANS: remove_flow,
+        }
+        remove = ways.get(self.kind, remove_tree)
         for folder in folders:
             remove(folder)
         return f"{len(folders)} folders removed"

@@ -9,6 +9,7 @@ import shutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.killed_removals import Killed, killed_after
 from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.conditions import TableNested
@@ -71,26 +72,6 @@ def test_a_table_of_somebodys_own_with_the_name_of_a_quarantine_stays(done, caps
     assert call(done, capsys, "silver", "--yes")[0] == 0
     assert not table.exists()
     assert table_exists(beside)
-
-
-class Killed(BaseException):
-    """Nothing catches it."""
-
-
-def killed_after(removals: int):
-    """``shutil.rmtree`` of a disk that hands out the newest files first, in a process that dies after so many of them."""
-    count = itertools.count()
-
-    def remove(folder, **_):
-        for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
-            if next(count) >= removals:
-                raise Killed
-            if path.is_dir():
-                path.rmdir()
-            else:
-                path.unlink()
-
-    return remove
 
 
 def test_killed_between_two_files(done, capsys, monkeypatch):
@@ -240,7 +221,7 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
 
     with monkeypatch.context() as patched:
         patched.setattr(dropping, "remove_tree", dies)
-        if removed < 4:
+        if removed < 3:
             with pytest.raises(Killed):
                 call(done, capsys, "silver", "--yes")
         else:
@@ -249,6 +230,6 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
         assert len(DeltaTable(str(done.table("silver"))).to_pyarrow_table()) == 2
     assert len(DeltaTable(str(done.table("bronze"))).to_pyarrow_table()) == 2
     code, answer = call(done, capsys, "silver", "--yes")
-    assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 3 else code == 0
+    assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 2 else code == 0
     assert not done.table("silver").exists()
     assert not done.checkpoint("silver").folder.exists()
