@@ -8,7 +8,6 @@ Decision 0192.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -106,9 +105,9 @@ def _copy(tree: Tree, state_folder: Place, check: Step) -> None:
 def _remove_empty(folder: Place) -> None:
     """Remove folders that an earlier try made on a disk: an epoch's whose table has gone since would be one that has read nothing."""
     if isinstance(folder, Path):
-        for below, _, _ in os.walk(folder, topdown=False):
+        for below in (*sorted(folder.rglob("*/"), reverse=True), folder):
             with suppress(OSError):  # it is not empty
-                Path(below).rmdir()
+                below.rmdir()
 
 
 def _check_checksums(tree: Tree, state_folder: Place) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import shutil
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.killed_removals import Killed, killed_after
+from tests.killed_removals import Killed
 from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.conditions import TableNested
@@ -72,38 +70,6 @@ def test_a_table_of_somebodys_own_with_the_name_of_a_quarantine_stays(done, caps
     assert call(done, capsys, "silver", "--yes")[0] == 0
     assert not table.exists()
     assert table_exists(beside)
-
-
-def test_killed_between_two_files(done, capsys, monkeypatch):
-    """What is left is no table of an earlier version and no checkpoint that has read less; the same drop removes the rest."""
-    write_rows(done.table("silver"), 3)
-    (done.checkpoint("silver").epoch_folder(0) / "offsets" / "1").write_text("v1\n{}\n{}")
-    head = DeltaTable(done.table("silver")).version()
-    kept_out = done.table("silver_quarantine")
-    roots, whole = (done.project.storage, done.project.warehouse), done.project.folder.with_name("whole")
-    for root in roots:
-        shutil.copytree(root, whole / root.name)
-    for number in itertools.count():
-        with monkeypatch.context() as patch:
-            patch.setattr(shutil, "rmtree", killed_after(number))
-            try:
-                call(done, capsys, "silver", "--yes")
-                killed = False
-            except Killed:
-                killed = True
-        if not killed:
-            break
-        assert not table_exists(done.table("silver")) or DeltaTable(done.table("silver")).version() == head
-        checkpoint = done.checkpoint("silver")
-        assert checkpoint.read_state() is not None or not any(checkpoint.folder.glob("*/*"))
-        assert call(done, capsys, "silver", "--yes")[0] == 0
-        assert not done.table("silver").exists()
-        assert not checkpoint.folder.exists()
-        assert not kept_out.exists()
-        for root in roots:
-            shutil.rmtree(root)
-            shutil.copytree(whole / root.name, root)
-    assert number > 5
 
 
 def test_what_others_read_stays(done, capsys):

@@ -1,4 +1,4 @@
-"""A flow that is removed leaves, wherever a kill ends that, nothing that looks whole."""
+"""A flow or a table on a disk that is removed leaves, wherever a kill ends that, nothing that looks whole."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from tests.killed_removals import Killed, killed_after
+from tests.unit.headwater.doctor.test_dropping import call
+from tests.unit.headwater.metrics.conftest import write_rows
 
+from headwater.delta_log.table_history import table_exists
 from headwater.doctor.removal import remove_flow
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
 
@@ -30,6 +34,38 @@ def each_kill(monkeypatch: pytest.MonkeyPatch, folder: Path):
         shutil.copytree(whole, folder, symlinks=True)
     shutil.rmtree(whole)
     assert not folder.exists()
+
+
+def test_a_table_that_is_dropped(done, capsys, monkeypatch):
+    """What is left is no table of an earlier version and no checkpoint that has read less; the same drop removes the rest."""
+    write_rows(done.table("silver"), 3)
+    (done.checkpoint("silver").epoch_folder(0) / "offsets" / "1").write_text("v1\n{}\n{}")
+    head = DeltaTable(done.table("silver")).version()
+    kept_out = done.table("silver_quarantine")
+    roots, whole = (done.project.storage, done.project.warehouse), done.project.folder.with_name("whole")
+    for root in roots:
+        shutil.copytree(root, whole / root.name)
+    for number in itertools.count():
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", killed_after(number))
+            try:
+                call(done, capsys, "silver", "--yes")
+                killed = False
+            except Killed:
+                killed = True
+        if not killed:
+            break
+        assert not table_exists(done.table("silver")) or DeltaTable(done.table("silver")).version() == head
+        checkpoint = done.checkpoint("silver")
+        assert checkpoint.read_state() is not None or not any(checkpoint.folder.glob("*/*"))
+        assert call(done, capsys, "silver", "--yes")[0] == 0
+        assert not done.table("silver").exists()
+        assert not checkpoint.folder.exists()
+        assert not kept_out.exists()
+        for root in roots:
+            shutil.rmtree(root)
+            shutil.copytree(whole / root.name, root)
+    assert number > 5
 
 
 def test_a_checkpoint(done, monkeypatch):
