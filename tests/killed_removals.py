@@ -9,12 +9,15 @@ class Killed(BaseException):
     """Nothing catches it."""
 
 
-def killed_after(removals: int):
-    """``shutil.rmtree`` of a disk that hands out the newest files first, in a process that dies after so many of them."""
+def killed_after(removals: int, *, deepest_first: bool = False):
+    """``shutil.rmtree`` of a disk that hands out the newest files first, or the deepest, in a process that dies after so many of them."""
     count = itertools.count()
 
     def remove(folder, **_):
-        for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
+        paths = sorted(folder.rglob("*"), reverse=True)
+        if deepest_first:
+            paths.sort(key=lambda path: -len(path.parts))
+        for path in [*paths, folder]:
             if next(count) >= removals:
                 raise Killed
             if path.is_dir():

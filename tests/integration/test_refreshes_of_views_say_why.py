@@ -161,13 +161,17 @@ def test_reasons(pipeline: Any, spark: Any) -> None:
     assert planned(case, fourth)["by_key"] == "COMPLETE_RECOMPUTE CDF_UNAVAILABLE"
     assert case.update(full_refresh=("rows_of",)).state == "COMPLETED"
 
+    _explained_with_other_columns(case, edited)
+
+
+def _explained_with_other_columns(case: PipelineCase, edited: str) -> None:
     case.rewrite(edited.replace('.select("k")', '.select("v")'))
     with case.resolved() as resolved:
-        told = explain(resolved, "small")
+        explained = explain(resolved, "small")
     other = (
         "COMPLETE_RECOMPUTE: the view's query has other columns than at the last refresh: without k, with v"
     )
-    assert told["next_refresh"]["expected"].startswith(other)
+    assert explained["next_refresh"]["expected"].startswith(other)
 
 
 def _bring_back(case: PipelineCase, spark: Any, name: str, copies: dict[str, Path]) -> None:

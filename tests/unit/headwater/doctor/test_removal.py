@@ -17,13 +17,13 @@ from headwater.doctor.removal import remove_flow
 from headwater.doctor.snapshots import snapshots_of, take_snapshot
 
 
-def each_kill(monkeypatch: pytest.MonkeyPatch, folder: Path):
+def each_kill(monkeypatch: pytest.MonkeyPatch, folder: Path, *, deepest_first: bool = False):
     """Remove a folder with a kill after each of its files, and at last without; what is left each time."""
     whole = folder.with_name("whole")
     shutil.copytree(folder, whole, symlinks=True)
     for number in itertools.count():
         with monkeypatch.context() as patch:
-            patch.setattr(shutil, "rmtree", killed_after(number))
+            patch.setattr(shutil, "rmtree", killed_after(number, deepest_first=deepest_first))
             try:
                 remove_flow(folder)
             except Killed:
@@ -85,9 +85,12 @@ def test_copies(done, monkeypatch):
     state = done.project.state_folder
     taken = take_snapshot(state, silver, reason="asked for")
     files = sum(1 for path in taken.folder.rglob("*") if path.is_file())
-    for _ in each_kill(monkeypatch, taken.folder.parent):
+    kills = 0
+    for _ in each_kill(monkeypatch, taken.folder.parent, deepest_first=True):
+        kills += 1
         for copy in snapshots_of(state, "silver", "silver"):
             assert sum(1 for path in copy.folder.rglob("*") if path.is_file()) == files
+    assert kills > 3
 
 
 def test_a_link_to_another_folder(tmp_path):
