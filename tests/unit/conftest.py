@@ -12,6 +12,8 @@ import pytest
 from pyspark import SparkContext
 from tests.object_stores import StoreServer, started_server
 
+from headwater.runtime import secret_values
+
 _PROGRAMS = {"java", "keytool", "spark-submit", "spark-class", "pyspark"}
 _STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn"}
 _running: list[str] = []
@@ -54,6 +56,12 @@ def moto_store() -> Iterator[StoreServer]:
 def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test of this folder takes the power away, and a disk that others use makes each of hundreds of waits a long one."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def _own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test notes as a secret is an ordinary word in the texts of the others."""
+    monkeypatch.setattr(secret_values, "_noted", set(secret_values._noted))
 
 
 @pytest.hookimpl(wrapper=True)
