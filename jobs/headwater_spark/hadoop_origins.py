@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 
+from py4j.java_gateway import get_method
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -32,6 +33,7 @@ def forget_origins(session: SparkSession) -> None:
         field.setAccessible(True)
         origins = field.get(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001 - no public way to it
         if origins is not None:
-            origins.clear()
+            # Python's own `clear` of a Java map takes its entries out one by one: 5,600 calls, a third of a second.
+            get_method(origins, "clear")()
     except Py4JError as error:
         _LOG.debug("The origins of Hadoop's settings are kept: %s", error)

@@ -1,7 +1,8 @@
 """Classes of the JVM, looked up once for each connection to it.
 
 Py4J asks the JVM each time for each part of a name. A part that is no class by itself (a package, a short name that
-PySpark has imported) is searched in every jar of the class path, a dozen times over.
+PySpark has imported) is searched in every jar of the class path, a dozen times over. For an error of Java's, PySpark does so
+for up to fourteen classes that it may be of; and each Java collection that Python goes through ends with such an error.
 
 Decision 0195.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from py4j.java_gateway import JavaClass, JavaMember
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
 
 PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 OPTION = "scala.Option"
@@ -25,7 +26,12 @@ _SHORT_NAMES = {
 _FULL_NAMES = (
     "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
     "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.classic.SparkSession$",
+    "org.apache.spark.sql.internal.SQLConf",
+    "org.apache.spark.sql.streaming.Trigger",
 )
+# What PySpark, Py4J and Delta take from the view package by package.
+_BY_PACKAGES = ("io.delta.tables.DeltaTable", "org.apache.spark.util.Utils", "py4j.reflection.TypeUtil")
 
 
 class _KeptClass(JavaClass):  # type: ignore[misc]  # Py4J has no types
@@ -65,3 +71,18 @@ def keep_classes_of_pyspark(jvm: Any) -> None:
         answer = java_class(jvm, name)
         if isinstance(answer, JavaClass):
             vars(jvm)[short] = answer
+    for name in _BY_PACKAGES:
+        _keep_along_its_packages(jvm, name)
+
+
+def _keep_along_its_packages(jvm: Any, name: str) -> None:
+    answer = java_class(jvm, name)
+    if not isinstance(answer, JavaClass):
+        return
+    *packages, short = name.split(".")
+    names = vars(jvm)
+    for depth, package in enumerate(packages, start=1):
+        if package not in names:
+            names[package] = JavaPackage(".".join(packages[:depth]), jvm._gateway_client, jvm._id)  # noqa: SLF001 - as above
+        names = vars(names[package])
+    names[short] = answer

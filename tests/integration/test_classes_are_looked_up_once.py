@@ -1,4 +1,4 @@
-"""Classes of the JVM are looked up once: a warm update of ours sends no look-up, and PySpark's short names are not searched."""
+"""Classes of the JVM are looked up once: a warm update of ours sends no look-up, PySpark's short names are not searched, and no error of Java's is made."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
 from headwater_spark import java_classes
@@ -22,6 +23,10 @@ dp.create_auto_cdc_flow(target="latest", source="orders", keys=["id"], sequence_
 @dp.materialized_view
 def total():
     return spark.read.table("orders").agg(F.sum("amount").alias("amount"))
+
+@dp.materialized_view
+def joined():
+    return spark.sql("SELECT o.id FROM orders o JOIN latest l ON o.id = l.id")
 """
 
 
@@ -48,9 +53,19 @@ def test_a_warm_update_looks_nothing_up(pipeline, spark: SparkSession, monkeypat
 
     record(JavaPackage)
     record(JVMView)
+    raised: list[str] = []
+    convert = captured.convert_exception
+
+    def converted(error: object) -> object:
+        raised.append(str(error))
+        return convert(error)
+
+    monkeypatch.setattr(captured, "convert_exception", converted)
     case.land([{"id": 1, "amount": 3}, {"id": 2, "amount": -2}])
     assert case.update().state == "COMPLETED"
     assert (case.rows("latest"), case.rows("total")) == ([(1, 3)], [(6,)])
     assert looked_up, "PySpark itself looks some up: nothing was recorded"
     assert [name for file, name in looked_up if "headwater_spark" in file] == []
     assert names & {name for _, name in looked_up} == set()
+    # Each costs sixteen calls of PySpark; a collection of Java's that Python goes through ends with one.
+    assert raised == []

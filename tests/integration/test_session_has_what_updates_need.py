@@ -7,6 +7,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
+from headwater_spark.hadoop_origins import forget_origins
 from headwater_spark.session import start_session
 
 pytestmark = pytest.mark.usefixtures("adaptive")
@@ -34,6 +35,29 @@ def test_settings_of_hadoop_are_small(spark: SparkSession):
     given = spark._jsparkSession.sessionState().newHadoopConf()
     assert given.get("io.seqfile.compress.blocksize") == "1000000"
     assert given.getPropertySources("io.seqfile.compress.blocksize") is None
+
+
+def test_notes_of_hadoop_are_forgotten_at_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    """A thousand of them in a few calls, and not one by one."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    for number in range(20):
+        settings.set(f"test.setting.{number}", "value", "a file")
+    sent: list[str] = []
+    send = type(spark._jvm._gateway_client).send_command
+
+    def recorded(client: object, command: str, *rest: object, **named: object) -> str:
+        if not command.startswith("m\n"):  # py4j lets go of objects whenever Python does
+            sent.append(command)
+        return str(send(client, command, *rest, **named))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(spark._jvm._gateway_client), "send_command", recorded)
+        forget_origins(spark)
+    assert settings.getPropertySources("test.setting.7") is None
+    assert settings.get("test.setting.7") == "value"
+    assert 0 < len(sent) < 12
+    for number in range(20):
+        settings.unset(f"test.setting.{number}")
 
 
 @pytest.mark.timeout(120)

@@ -24,7 +24,8 @@ class ExecutorTime:
         ``run_id``: of the query's run, by which Spark groups its jobs.
         """
         try:
-            store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - Python's tracker has no times
+            java = self._spark.sparkContext._jsc  # noqa: SLF001 - Python's tracker has no times
+            store, stage_infos = java.sc().statusStore(), java.statusTracker()
             tracker = self._spark.sparkContext.statusTracker()
             known = set(tracker.getJobIdsForGroup(run_id))
             infos = [tracker.getJobInfo(job) for job in known - self._jobs]
@@ -36,6 +37,8 @@ class ExecutorTime:
         self._stages = set(sorted(self._stages | stages)[-_KEPT:])
         total = 0
         for stage in stages:
-            with suppress(Py4JError):  # a stage that was skipped has no attempt
-                total += int(store.lastStageAttempt(stage).executorRunTime())
+            with suppress(Py4JError):  # it may be forgotten in between
+                # One that was skipped has no attempt; an error of Java's takes PySpark many calls.
+                if stage_infos.getStageInfo(stage) is not None:
+                    total += int(store.lastStageAttempt(stage).executorRunTime())
         return total

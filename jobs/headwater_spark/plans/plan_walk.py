@@ -134,8 +134,14 @@ def _reference(relation: Any, hidden: frozenset[str], aliased: bool) -> Iterator
     start, stop = relation.origin().startIndex(), relation.origin().stopIndex()
     if (len(parts) == 1 and parts[0].lower() in hidden) or not (start.isDefined() and stop.isDefined()):
         return
-    options = tuple((str(key), str(value)) for key, value in dict(relation.options()).items())
-    yield TableReference(parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased, options)
+    yield TableReference(
+        parts, bool(relation.isStreaming()), start.get(), stop.get(), aliased, _options(relation.options())
+    )
+
+
+def _options(written: Any) -> tuple[tuple[str, str], ...]:
+    # Going through a Java map ends with an error of Java's, which takes PySpark many calls; most relations have no options.
+    return () if written.isEmpty() else tuple((str(key), str(value)) for key, value in dict(written).items())
 
 
 def _as_of(plan: Any, hidden: frozenset[str], aliased: bool) -> Iterator[TableReference]:

@@ -89,6 +89,20 @@ def test_names_that_pyspark_looks_up():
     assert connection.sent == ["PythonSQLUtils"]
 
 
+def test_names_that_are_taken_package_by_package():
+    """The class is there at the end of its packages without a question; other names of the same packages are asked for."""
+    connection = Connection("py4j.reflection.TypeUtil", "io.delta.tables.DeltaTable", "io.delta.Other")
+    jvm = view(connection)
+    keep_classes_of_pyspark(jvm)
+    connection.sent.clear()
+    assert jvm.py4j.reflection.TypeUtil is java_class(jvm, "py4j.reflection.TypeUtil")
+    assert jvm.io.delta.tables.DeltaTable._fqn == "io.delta.tables.DeltaTable"
+    assert connection.sent == []
+    assert jvm.io.delta.Other._fqn == "io.delta.Other"
+    assert isinstance(jvm.org, JavaPackage)
+    assert connection.sent == ["io.delta.Other", "org"]
+
+
 def offences(source: str) -> Iterator[int]:
     """Lines that take a name from a view of the JVM by themselves."""
     for node in ast.walk(ast.parse(source)):

@@ -19,7 +19,10 @@ class Spark:
         self.fails = False
         tracker = SimpleNamespace(getJobIdsForGroup=self._ids, getJobInfo=self._info)
         store = SimpleNamespace(lastStageAttempt=self._attempt)
-        jsc = SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: store))
+        of_java = SimpleNamespace(getStageInfo=lambda stage: None if self.times[stage] is None else object())
+        jsc = SimpleNamespace(
+            sc=lambda: SimpleNamespace(statusStore=lambda: store), statusTracker=lambda: of_java
+        )
         self.sparkContext = SimpleNamespace(_jsc=jsc, statusTracker=lambda: tracker)
 
     def _ids(self, run: str) -> list[int]:
@@ -34,8 +37,7 @@ class Spark:
 
     def _attempt(self, stage: int) -> Any:
         took = self.times[stage]
-        if took is None:
-            raise Py4JError("NoSuchElementException")
+        assert took is not None, "a stage that was skipped: an error of Java's, where none has to be"
         return SimpleNamespace(executorRunTime=lambda: took)
 
 
