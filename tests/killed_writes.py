@@ -6,7 +6,6 @@ each kill and a second run. It is a process of its own since forks of one that h
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -70,8 +69,7 @@ def _run(verb: list[str], folder: Path, killed: int = 0) -> dict[str, Any]:
     writes = _kill_before(killed, folder)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
         code = main(verb)
-    loaded = [name for name in sys.modules if name.startswith("headwater.")]
-    return {"code": code, "writes": len(writes), "said": said.getvalue()[-1000:], "loaded": loaded}
+    return {"code": code, "writes": len(writes), "said": said.getvalue()[-1000:]}
 
 
 def _live(checkpoint: Path) -> dict[str, str]:
@@ -98,8 +96,6 @@ def killed_among(folder: Path, checkpoint: Path, verb: list[str]) -> dict[str, A
         shutil.copytree(kept, folder)
 
     whole = _in_a_child(lambda: _run(verb, folder))
-    for name in whole["loaded"]:  # once, not in each child
-        importlib.import_module(name)
     left = {"whole": whole, "live": _live(checkpoint), "after": []}
     for number in _chosen(whole["writes"]):
         again()
