@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
+
+# Compiled modules are kept, as the Makefile has it, whatever the environment says: each process of a test would compile them again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # `make` has made the archive of classes before; no process is to make one beside the tests.
 os.environ.setdefault("HEADWATER_CLASS_SHARING", "use")

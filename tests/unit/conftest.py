@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from pyspark import SparkContext
 from tests.object_stores import StoreServer, started_server
@@ -17,6 +18,7 @@ from headwater.runtime import secret_values
 _PROGRAMS = {"java", "keytool", "spark-submit", "spark-class", "pyspark"}
 _STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn"}
 _running: list[str] = []
+_END = "-----END CERTIFICATE-----"
 
 
 def _refuse(what: str) -> None:
@@ -38,6 +40,18 @@ def _no_context(*_: Any, **__: Any) -> None:
     _refuse("a SparkContext")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clients of stores read all certificates of the machine whenever one is made, which takes longer than a test's requests."""
+    first, end, _ = Path(certifi.where()).read_text(encoding="utf-8").partition(_END)
+    file = tmp_path_factory.mktemp("roots") / "one.pem"
+    file.write_text(f"{first}{end}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        patch.delenv("SSL_CERT_DIR", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def light_store() -> Iterator[StoreServer]:
     """One light S3 server for all modules; ``leading_to`` leads to it. Each test has keys of its own."""
@@ -50,6 +64,12 @@ def moto_store() -> Iterator[StoreServer]:
     """As ``light_store``, an S3 server that others have written."""
     with started_server() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test notes as a secret is none to the next one, whose texts may have the same word."""
+    monkeypatch.setattr(secret_values, "_noted", set(secret_values._noted))
 
 
 @pytest.fixture(autouse=True)

@@ -35,3 +35,9 @@ def test_what_cannot_be_counted_is_enough():
         assert rule.is_met(there(None, measure), quiet=0, waited=0)
         assert not rule.is_met(there(9, measure), quiet=0, waited=0)
         assert rule.is_met(there(10, measure), quiet=0, waited=0)
+
+
+def test_data_that_may_not_wait_at_all():
+    """A longest wait of 0 seconds is one, and not none: whatever has come is read at once."""
+    assert ArrivalRule.checked(files=10, wait_seconds=0).is_met(there(1), quiet=0, waited=0)
+    assert not ArrivalRule.checked(files=10).is_met(there(1), quiet=0, waited=0)

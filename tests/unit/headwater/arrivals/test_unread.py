@@ -150,6 +150,19 @@ def test_a_table_that_a_stream_joins(done, streaming: bool, news: int):
     assert len(unread(done.project, manifest).sources) == news
 
 
+def test_what_only_has_the_name_of_an_own_table(done):
+    """A table at another place, or a topic, may be called like a table of the pipeline: its news count all the same."""
+    other = done.project.warehouse / "other" / "silver"
+    write_rows(other, 1)
+    write_rows(other, 2)
+    source = SourceEntry(
+        kind=SourceKind.DELTA, streaming=True, name="silver", location="other/silver", format="delta"
+    )
+    write_checkpoint(done.checkpoint("bronze").epoch_folder(0), 0, [{"reservoirVersion": 1, "index": -1}])
+    (found,) = unread(done.project, reads(done, source)).sources
+    assert (found.source, found.amount) == ("silver", 1)
+
+
 def test_a_table_that_a_view_reads(done):
     """A view is computed anew for it: its news count."""
     other = done.project.warehouse / "other" / "t"

@@ -41,6 +41,11 @@ def test_offsets_are_the_same_in_any_spelling():
     assert one.as_dict()["to"] == {"a": {"0": 1, "1": 3}}
 
 
+def test_a_range_may_begin_at_the_first_message():
+    """The first offset of a partition is 0."""
+    assert read_range("offset", '{"a": {"0": 0}}', '{"a": {"0": 1}}', None).start == {"a": {"0": 0}}
+
+
 def test_versions_include_both_ends():
     """One version is a range."""
     assert read_range("version", "3", "3", None).end == 3

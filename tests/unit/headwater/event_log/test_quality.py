@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from headwater.event_log import details
 from headwater.event_log.details import FlowStatus
-from headwater.event_log.quality import rule_histories
+from headwater.event_log.quality import fold_quality, rule_histories
 from headwater.event_log.writer import EventLogWriter
 
 
@@ -48,3 +50,20 @@ def test_no_rows_is_no_rate(tmp_path):
     assert rule_histories(tmp_path) == ([], [])
     write(tmp_path, "u1", [(0, [rule("a", 0, 0)])])
     assert rule_histories(tmp_path)[0][0].rate is None
+
+
+def test_a_point_is_as_old_as_its_first_batch():
+    """An update that runs for hours is shown where it began, however late its last batch was."""
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    quality = {"data_quality": {"expectations": [rule("a", 1, 0)]}}
+    records = [
+        {
+            "id": str(hour),
+            "timestamp": first + timedelta(hours=hour),
+            "origin": {"update_id": "u1", "dataset_name": "bronze"},
+            "details": {"flow_progress": quality},
+        }
+        for hour in range(3)
+    ]
+    ((history,), _) = fold_quality(records)
+    assert [(point.at, point.passed) for point in history.points] == [(first, 3)]

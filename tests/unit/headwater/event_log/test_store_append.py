@@ -131,3 +131,21 @@ def test_a_store_that_is_away(state, monkeypatch):
         monkeypatch.setattr(obstore, "put", put)
     assert messages(state) == ["there", "later"]
     assert StoreUnreachable.transient
+
+
+@pytest.mark.parametrize(("commits", "due"), [(COMMITS_KEPT - 1, False), (COMMITS_KEPT, True)])
+def test_a_checkpoint_is_due_after_so_many_commits(monkeypatch, commits, due):
+    """With the last of the commits that may lie behind a checkpoint, not one later."""
+    names = [f"{3:020d}.checkpoint.parquet", *(f"{number:020d}.json" for number in range(4 + commits))]
+
+    class Table:
+        def __truediv__(self, _):
+            return self
+
+        def listed(self):
+            return names
+
+    asked = []
+    monkeypatch.setattr(store_append, "mirrored_log", asked.append)
+    store_append.keep_short(Table(), compact=False)
+    assert len(asked) == due

@@ -11,7 +11,13 @@ from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.versions import read_commit
 from headwater.maintenance.chore import Engine
-from headwater.maintenance.file_layout import Optimize, _changed_since_rewrite
+from headwater.maintenance.file_layout import (
+    _TARGET_BYTES,
+    Optimize,
+    _changed_since_rewrite,
+    _File,
+    open_table,
+)
 
 
 def test_the_plan_changes_nothing(kept):
@@ -107,3 +113,20 @@ def test_an_order_of_other_columns_is_none(tmp_path, ordered, wanted, again):
     assert _changed_since_rewrite(tmp_path, head, wanted) is again
     head = commit(tmp_path, operation="SET TBLPROPERTIES")
     assert _changed_since_rewrite(tmp_path, head, wanted) is again
+
+
+def test_rows_are_counted_where_each_file_says_how_many(tmp_path):
+    """Of files without statistics among others, no number of rows is given: it would be too small."""
+    write_rows(tmp_path, 1)
+    opened, chore = open_table(tmp_path), Optimize("t", tmp_path, {})
+    counted, silent = _File((), 1, 2), _File((), 1, None)
+    assert chore._step(opened, [counted, counted], "put together").rows == 4
+    assert chore._step(opened, [counted, silent], "put together").rows is None
+
+
+def test_a_file_of_the_wanted_size_is_not_small(tmp_path):
+    """Files that are as large as they shall be are not rewritten, and one byte less makes them small."""
+    write_rows(tmp_path, 1)
+    opened, chore = open_table(tmp_path), Optimize("t", tmp_path, {})
+    assert chore._compacted(opened, [_File((), _TARGET_BYTES, 1)] * 4) is None
+    assert chore._compacted(opened, [_File((), _TARGET_BYTES - 1, 1)] * 4).files == 4

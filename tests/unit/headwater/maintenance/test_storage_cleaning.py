@@ -93,3 +93,16 @@ def test_a_pending_reset_keeps_its_epochs(aged):
     """A reset that a crash has left half done is finished by the next update, from what is there."""
     aged.pipeline.complete("silver", epoch=2, pending_epoch=3)
     assert aged.call("--only", "epochs")[1]["plan"]["steps"] == []
+
+
+def test_an_epoch_that_has_not_completed_keeps_those_before_it(aged):
+    """Until the live epoch has come to its end once, a repair may go back to an older one."""
+    aged.pipeline.complete("silver", epoch=2, completed=False)
+    assert aged.call("--only", "epochs")[1]["plan"]["steps"] == []
+
+
+def test_an_epoch_behind_the_live_one_stays(aged):
+    """A repair that was killed has filled it, or one that runs now is about to make it the live one: it is not an old one."""
+    aged.pipeline.complete("silver", epoch=1)
+    assert aged.call("--only", "epochs", "--yes")[0] == 0
+    assert aged.pipeline.checkpoint("silver").epochs() == [1, 2]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,8 @@ from tests.unit.headwater.metrics.conftest import delta_offset, write_checkpoint
 
 from headwater.checkpoints.layout import change_memory
 from headwater.checkpoints.pending_replacement import PendingReplacement
+from headwater.maintenance.reader_positions import ReaderPosition
+from headwater.maintenance.vacuuming import Vacuum
 from headwater.storage.walking import remove_tree
 
 VACUUM = ("--only", "vacuum", "--tables", "bronze", "--retention", "0 hours")
@@ -234,3 +238,12 @@ def test_a_table_below_is_left_alone(rewritten, below):
     assert {path for path in inner.rglob("*") if path.is_file()} == before
     assert DeltaTable(str(inner)).to_pyarrow_table().num_rows == 3
     assert not leftover.exists()
+
+
+@pytest.mark.parametrize("needs", [(100, 900), (900, 100)])
+def test_the_longest_need_of_several_readers_counts(kept, needs):
+    """In whatever order `pipeline.yml` declares them; each of them says how far back it may read."""
+    chore = Vacuum(kept.project, "t", kept.pipeline.table("bronze"), timedelta(0), now=lambda: 1000.0)
+    opened = SimpleNamespace(metadata=lambda: SimpleNamespace(configuration={}))
+    positions = [ReaderPosition("one", since=1000.0 - seconds) for seconds in needs]
+    assert chore._retention(opened, positions) == timedelta(seconds=900)

@@ -49,6 +49,13 @@ def test_each_kind_behind(done):
     assert "silver: 3 records of lag, limit 2" in str(breaches[0])
 
 
+def test_a_limit_of_nothing_is_a_limit(done):
+    """Whoever allows no lag at all is told of the first file."""
+    done.land("b.json")
+    (breach,) = over_limit(pipeline_lag(done.project, done.manifest), files=0)
+    assert (breach.flow, breach.value, breach.limit) == ("bronze", 1, 0)
+
+
 def test_unknown_lag_is_over_every_limit(done):
     """A lag that can't be known breaks the limit and says why, instead of passing in silence."""
     (done.checkpoint("silver").epoch_folder(0) / "offsets" / "0").write_text("")

@@ -56,6 +56,12 @@ def test_an_interval_has_no_gaps(number: int, unit: str):
     assert {after - before for before, after in pairwise(moments)} == {number * UNITS[unit]}
 
 
+def test_an_interval_is_shorter_than_its_field():
+    """Sixty minutes would be a step over all of a cron's minutes, which not every reader of cron takes; an hour is written so."""
+    assert every("30", "MINUTE") == "*/30 * * * *"
+    assert every("60", "MINUTE") is None
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "7", "often"])
 def test_intervals_that_cron_lacks(number: str):
     """They have no cron text."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from headwater.incremental.costs import Effort, Reach
-from headwater.incremental.techniques import Issue, IssueType, Planned, Technique
-from headwater_spark.execution.refresh_decision import Decision, by_source, reasons
+from headwater.incremental.source_changes import ChangeKind, SourceChange
+from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
+from headwater_spark.execution import refresh_decision as module
+from headwater_spark.execution.refresh_decision import Decision, RefreshDecision, by_source, reasons
 
 CHOSEN = Decision(
     Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), True, 0.05, Technique.ROW_BASED
@@ -58,3 +63,33 @@ def test_a_source_that_made_another_query_is_named() -> None:
     for kind in (IssueType.DATA_SCHEMA_CHANGED, IssueType.CHANGE_SET_MISSING):
         assert by_source(Issue(kind, "t is another table")) == ": t is another table"
     assert by_source(Issue(IssueType.CDF_UNAVAILABLE, "cut")) == by_source(None) == ""
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_subquery_counts_where_its_table_changed(monkeypatch: pytest.MonkeyPatch, moved: bool) -> None:
+    """A view is recomputed for a table that a subquery of its expressions reads, but not while only other tables change."""
+    run: Any = SimpleNamespace(
+        dataset=SimpleNamespace(
+            refresh_policy=RefreshPolicy.AUTO, partition_columns=(), cluster_columns=(), expectations=()
+        ),
+        context=SimpleNamespace(pipeline=SimpleNamespace(project=SimpleNamespace(configuration={}))),
+        flow=SimpleNamespace(spark_conf={}),
+        table=None,
+    )
+    query: Any = SimpleNamespace(noted={}, in_subqueries={"rates"})
+    changes = {
+        "rates": SourceChange(ChangeKind.APPENDED if moved else ChangeKind.UNCHANGED, 0, 1),
+        "sales": SourceChange(ChangeKind.APPENDED, 0, 1),
+    }
+    for name in ("stored_types", "Techniques", "full_runs", "source_bytes", "predicted_full"):
+        monkeypatch.setattr(module, name, lambda *_: 0)
+    for name in ("_known", "_shared"):
+        monkeypatch.setattr(RefreshDecision, name, None)
+    monkeypatch.setattr(RefreshDecision, "_chosen", lambda *_: Technique.NO_OP)
+    planned = (
+        RefreshDecision(run, query, {}, {}, Issue(IssueType.CHANGE_SET_MISSING, "-"), changes)
+        ._worth(query)
+        .planned
+    )
+    assert planned.chosen is (Technique.COMPLETE_RECOMPUTE if moved else Technique.NO_OP)
+    assert [issue.table for issue in planned.issues] == (["rates"] if moved else [])
