@@ -18,10 +18,14 @@ OPTION = "scala.Option"
 # What PySpark calls for every column, query, function and batch; some by names that have to be searched.
 _SHORT_NAMES = {
     "functions": "org.apache.spark.sql.functions",
+    "PythonErrorUtils": "org.apache.spark.api.python.PythonErrorUtils",
     "PythonForeachBatchHelper": "org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchHelper",
+    "PythonRDD": "org.apache.spark.api.python.PythonRDD",
     "PythonSQLUtils": "org.apache.spark.sql.api.python.PythonSQLUtils",
     "PythonUtils": PYTHON_UTILS,
+    "SerDeUtil": "org.apache.spark.api.python.SerDeUtil",
     "SimplePythonFunction": "org.apache.spark.api.python.SimplePythonFunction",
+    "SparkConf": "org.apache.spark.SparkConf",
 }
 _FULL_NAMES = (
     "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
@@ -31,7 +35,12 @@ _FULL_NAMES = (
     "org.apache.spark.sql.streaming.Trigger",
 )
 # What PySpark, Py4J and Delta take from the view package by package.
-_BY_PACKAGES = ("io.delta.tables.DeltaTable", "org.apache.spark.util.Utils", "py4j.reflection.TypeUtil")
+_BY_PACKAGES = (
+    "io.delta.tables.DeltaTable",
+    "java.util.HashMap",
+    "org.apache.spark.util.Utils",
+    "py4j.reflection.TypeUtil",
+)
 
 
 class _KeptClass(JavaClass):  # type: ignore[misc]  # Py4J has no types
