@@ -11,7 +11,8 @@ from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
 from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
-from headwater.moves.move_plan import Wish, renamed_flow
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_folders import renamed_flow
 from headwater.storage.place import Place, located, parts_below
 
 # An empty hash, which matches no sources: these may still declare the old name.

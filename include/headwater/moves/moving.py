@@ -31,7 +31,9 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
-from headwater.moves.move_plan import MovePlan, Wish, flow_folders, is_left_over, plan_move
+from headwater.moves.move_plan import MovePlan, is_left_over, plan_move
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_folders import flow_folders
 from headwater.moves.moved_manifest import rewrite_manifests
 from headwater.moves.stored_folders import carry_over
 from headwater.storage.object_path import ObjectPath

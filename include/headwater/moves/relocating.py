@@ -22,7 +22,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.moves.relocation_plan import RelocationPlan, Tree, is_copied, plan_relocation
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import contents_below
+from headwater.storage.walking import contents_below, unchecked
 
 # Bytes. Positions, states of flows and commits are smaller; larger files are compared by size.
 _COMPARED = 65536
@@ -65,7 +65,7 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
 
 
 def steps(
-    plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = lambda: None
+    plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = unchecked
 ) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     if plan.is_copied:

@@ -19,7 +19,8 @@ from headwater.event_log.reader import events, last_batches
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import open_project
 from headwater.moves import moving
-from headwater.moves.move_plan import Wish, plan_move
+from headwater.moves.move_plan import plan_move
+from headwater.moves.move_request import Wish
 from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import contents_below, remove_tree
 

@@ -28,7 +28,8 @@ from headwater.errors import HeadwaterError, LeaseLost
 from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.moves import moving, stored_folders
-from headwater.moves.move_plan import Wish, plan_move
+from headwater.moves.move_plan import plan_move
+from headwater.moves.move_request import Wish
 from headwater.moves.moving import move_table, steps
 from headwater.moves.stored_folders import carry_over, contents
 from headwater.storage import walking
