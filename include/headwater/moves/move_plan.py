@@ -24,6 +24,7 @@ from headwater.checkpoints.table_move import (
 from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
 from headwater.event_log.reader import has_user_action, last_batches
+from headwater.event_log.user_actions import is_dropped
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
 from headwater.moves.move_request import Wish
 from headwater.moves.moved_folders import (
@@ -109,7 +110,7 @@ def plan_move(wish: Wish) -> MovePlan:
     """The plan for the request; changes nothing.
 
     Raises:
-        UnknownDataset: no update of the pipeline has filled such a table.
+        UnknownDataset: no update of the pipeline has filled such a table, or nothing is left of it.
         InvalidName, UsageError: the new name is invalid, or is the old one.
         NameTaken: something of the new name is there.
         TableNested: it would lie inside another table, or another one lies inside it.
@@ -151,6 +152,8 @@ def plan_move(wish: Wish) -> MovePlan:
     if new == wish.dataset and wish.source.state_folder == wish.target.state_folder:
         raise UsageError(f"{wish.dataset!r} has that name already.")
     folders = tuple(moved_folders(wish, entry, name, new))
+    if not folders:
+        raise _nothing_there(wish, entry)
     # Also of a table or a quarantine that is not there: what lies there would become this table's, and go with it.
     wanted = [after for before, after in table_places(wish, entry, name) if before != after]
     refuse_taken_places(wish, new, folders, wanted)
@@ -163,6 +166,20 @@ def plan_move(wish: Wish) -> MovePlan:
         )
     move = _move(wish, new, folders)
     return MovePlan(move, journals, readers, copied=_copied(wish, move.folders))
+
+
+def _nothing_there(wish: Wish, entry: DatasetEntry) -> UnknownDataset:
+    """Of a table that the manifest of the last update still has: a move of nothing would leave a mark at its name."""
+    why = (
+        "was dropped"
+        if is_dropped(wish.source.state_folder, wish.dataset)
+        else "has neither rows nor a checkpoint"
+    )
+    return UnknownDataset(
+        f"{wish.dataset!r} {why}: storage has nothing of it that could get another name.",
+        where=entry.defined_at or wish.source.state_folder,
+        remedy=f"Declare it as {wish.new_shown!r}, or take it out of the sources: the next update fills what they declare.",
+    )
 
 
 def _begun(wish: Wish, journals: Iterable[Guarded[TableMove]]) -> TableMove | None:

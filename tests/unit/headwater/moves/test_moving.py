@@ -157,6 +157,22 @@ def test_what_can_not_be_is_refused(done, capsys, arguments, condition, code):
     assert everything(done.project.storage) == before
 
 
+def test_a_table_that_was_dropped(done, capsys):
+    """A rename and a move of nothing are refused, with or without a record of the drop; no mark is left at its name."""
+    to = another(done)
+    assert call(done, capsys, "drop", "gold", "--yes")[0] == 0
+    for folder in (done.table("bronze"), done.checkpoint("bronze").folder.parent):
+        remove_tree(folder)
+    before = everything(done.project.storage)
+    for table, why in (("gold", "was dropped"), ("bronze", "has neither")):
+        for verb in (("rename", table, "shiny"), ("move", table, "--to", str(to.folder))):
+            for confirmed in ((), ("--yes",)):
+                code, answer = call(done, capsys, *verb, *confirmed)
+                assert (code, answer["error"]["condition"]) == (2, "UNKNOWN_DATASET")
+                assert why in answer["error"]["message"]
+    assert everything(done.project.storage) == before
+
+
 def test_not_while_an_update_runs(done, capsys):
     """The leases of both pipelines are respected."""
     to = another(done)
