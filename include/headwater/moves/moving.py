@@ -110,8 +110,8 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     for before, after in move.folders:
         yield lambda before=before, after=after: _rename(wish.place(before), wish.place(after), check)  # type: ignore[misc]
     yield lambda: _forget(move, wish.source.state_folder)
-    yield lambda: mark_old_name(move, wish.source.state_folder)
-    yield lambda: rewrite_manifests(move, wish)
+    yield lambda: mark_old_name(move, wish.source.state_folder, check)
+    yield lambda: rewrite_manifests(move, wish, check)
     yield lambda: _record(move, wish.target, resumed=plan.resumed)
     if not move.within:
         yield lambda: _tell(move, wish.source, resumed=plan.resumed)
