@@ -23,6 +23,7 @@ from headwater.checkpoints.table_move import (
     read_journal,
     write_journals,
 )
+from headwater.doctor.begun_actions import record_begun
 from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -63,6 +64,8 @@ def move_table(wish: Wish) -> MovePlan:
 
         # Only now nothing moves any more.
         plan = plan_move(wish)
+        for project in projects.values():
+            record_begun(project)
         for step in steps(plan, wish, check):
             check()
             try:

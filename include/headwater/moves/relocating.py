@@ -16,6 +16,7 @@ from pathlib import Path
 from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.relocation_note import end_note, write_note
 from headwater.checkpoints.whole_folders import copy_durably
+from headwater.doctor.begun_actions import record_begun
 from headwater.errors import RefusedForSafety, StorageFailed
 from headwater.event_log.reader import has_user_action
 from headwater.event_log.writer import EventLogWriter
@@ -45,6 +46,8 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
         leases = [stack.enter_context(side.lease(holder, moving=True)) for side in (source, target)]
         # Only now nothing moves any more.
         plan = plan_relocation(source, target, command)
+        if not plan.is_copied:
+            record_begun(source)
 
         def check() -> None:
             for lease in leases:
