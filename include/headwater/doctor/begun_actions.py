@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from headwater.checkpoints.begun_action import BegunAction, begun_action, end_action
+from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.event_log.reader import has_user_action
 from headwater.event_log.user_actions import DISCARD, is_discard_recorded
@@ -26,7 +27,8 @@ def record_begun(project: PipelineProject) -> None:
     """Record what an earlier command did and did not record; whoever calls it holds the lease.
 
     Raises:
-        FlowStateDamaged, StorageNotReadable: what it did can't be known.
+        FlowStateDamaged: what was written down of it can't be read.
+        StorageNotReadable: what it did can't be known for now.
     """
     action = begun_action(project.state_folder).record
     if action is None:
@@ -56,14 +58,25 @@ def record_left(project: PipelineProject) -> None:
 
 
 def _repaired(project: PipelineProject, action: BegunAction) -> BegunAction | None:
-    """The repair with the epoch that it opened; None where it opened none. One in place may have been done in part."""
+    """The repair with the epoch that it opened; None where it opened none.
+
+    As it was begun where that can't be known: one in place may have been done in part, and a damaged ``flow.json`` says no epoch.
+    """
     assert action.flow is not None
     if action.epoch is None:
         return action
-    state = flow_checkpoint(project.state_folder, action.dataset, action.flow).surviving_state()
+    try:
+        state = flow_checkpoint(project.state_folder, action.dataset, action.flow).surviving_state()
+    except (
+        FlowStateDamaged
+    ):  # a finding of who starts the flow, and no reason to keep all others from starting
+        return action
     if state is None or state.epoch == action.epoch:
         return None
-    return replace(action, epoch=state.epoch, details={**action.details, "epoch": state.epoch})
+    message = f"{action.message} Epoch {state.epoch} is live since."
+    return replace(
+        action, epoch=state.epoch, message=message, details={**action.details, "epoch": state.epoch}
+    )
 
 
 def _discarded(project: PipelineProject, action: BegunAction) -> BegunAction | None:

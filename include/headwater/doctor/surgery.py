@@ -116,12 +116,11 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
 
 
 def _begun(repair_id: str, plan: RepairPlan, epoch: int, snapshot: Snapshot | None) -> BegunAction:
-    in_place, steps = plan.action is Repair.MEND, "; ".join(plan.steps)
+    steps = "; ".join(plan.steps)
     return BegunAction(
         repair_id,
         plan.dataset,
-        f"{plan.action} of {plan.flow} was {'begun' if in_place else 'carried out'}: {steps}. Lost: {plan.lost}. "
-        f"Doubled: {plan.doubled}.",
+        f"{plan.action} of {plan.flow} was begun: {steps}. Lost: {plan.lost}. Doubled: {plan.doubled}.",
         {
             "action": "REPAIR",
             "repair": str(plan.action),
@@ -132,5 +131,5 @@ def _begun(repair_id: str, plan: RepairPlan, epoch: int, snapshot: Snapshot | No
             "epoch_before": epoch,
         },
         plan.flow,
-        None if in_place else epoch,
+        None if plan.action is Repair.MEND else epoch,
     )

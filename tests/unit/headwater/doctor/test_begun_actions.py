@@ -116,6 +116,15 @@ def test_a_repair_in_place(done: Pipeline):
     assert "was begun" in record["message"]
 
 
+def test_a_flow_that_is_damaged_since(done: Pipeline):
+    """Its damage is a finding of its own start, and keeps no other command from starting: what was begun is recorded as such."""
+    (done.checkpoint("silver").epoch_folder(0) / "metadata").write_text('{"id":"first"}')
+    killed(done, surgery, *repair(done, "--action=rewind", "--batch=0"))
+    done.checkpoint("silver").state_file.write_text("{")
+    assert call(done, "drop", str(done.project.folder), "gold", "--yes") == 0
+    assert actions(done) == [("rewind", True), ("DROP", False)]
+
+
 @pytest.mark.parametrize("again", [True, False], ids=["the same discard", "a drop"])
 def test_a_discard(held: Pipeline, again: bool):
     """With the number of rows that it marked; also where the table goes right after."""
