@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headwater.checkpoints.begun_action import BegunAction, begin_action, end_action
+from headwater.checkpoints.table_move import refuse_old_names
 from headwater.commands.run import become_program
 from headwater.contract.known_values import check_row_filter
 from headwater.contract.printing import print_json, print_table
@@ -47,11 +48,13 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
 
 
 def quarantine_of(project: PipelineProject, table: str) -> Place:
-    """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
+    """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none, TableMoved where it has another name."""
     manifest = stored_manifest(project)
     places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
-    path = places.get(declared_name(manifest, table, places))
+    name = declared_name(manifest, table, places)
+    path = places.get(name)
     if path is None:
+        refuse_old_names(project.state_folder, {name: None})
         quarantining = [name for name, place in places.items() if place is not None]
         raise UnknownQuarantinedRow(
             f"{table!r} is not a table with a rule that quarantines.",

@@ -157,6 +157,25 @@ def test_what_can_not_be_is_refused(done, capsys, arguments, condition, code):
     assert everything(done.project.storage) == before
 
 
+def test_a_repair_of_the_old_name(done, capsys):
+    """Sources that still declare it know its flow: an epoch would be opened there, and the name be taken; it hears of the new one."""
+    assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
+    (done.project.folder / FILE_NAME).write_text(done.manifest.to_json())
+    before = everything(done.project.storage)
+    for verb in (
+        ("repair", "silver", "--action=new-epoch", "--from-start", "--yes"),
+        ("repair", "silver", "--action=rewind", "--yes"),
+    ):
+        code, answer = call(done, capsys, *verb)
+        assert (code, answer["error"]["condition"]) == (3, "TABLE_MOVED")
+        assert "'purified'" in answer["error"]["remedy"]
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}", "--json"]
+    words = ["discard", str(done.project.folder), "silver", "--all", "--reason=late"]
+    assert main(["quarantine", *words, *roots]) == 3
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["condition"] == "TABLE_MOVED"
+    assert everything(done.project.storage) == before
+
+
 def test_a_table_that_was_dropped(done, capsys):
     """A rename and a move of nothing are refused, with or without a record of the drop; no mark is left at its name."""
     to = another(done)
