@@ -60,6 +60,14 @@ class GuardedKind(Generic[_Record]):
         return None if isinstance(data, dict) and _ENDED in data else self.parse(data)
 
 
+def seen_text(file: Place) -> Guarded[str]:
+    """A file as it is now, whatever it says: for who replaces it."""
+    try:
+        return Guarded(file, *read_record(file))
+    except FileNotFoundError:
+        return Guarded(file, None, None)
+
+
 def write_guarded(seen: Guarded[Any], text: str) -> None:
     """Replace the file, durably; raises LeaseLost where another process has written it since."""
     if not isinstance(seen.file, ObjectPath):

@@ -6,11 +6,12 @@ Decision 0192.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict, dataclass, replace
 
 from headwater.checkpoints.conditions import PipelineRelocated
 from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, write_guarded
-from headwater.storage.place import Place
+from headwater.storage.place import Place, is_url
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,20 @@ def end_note(state_folder: Place, relocation: Relocation) -> None:
         end_guarded(seen, relocation.relocation_id)
 
 
+def removal_of_copy(note: Relocation, state_folder: Place) -> str:
+    """How to free a place at which a relocation was given up, in words: copies of tables first, the note last."""
+    folders = note.copied or (str(state_folder),)
+    commands = [
+        f"aws s3 rm --recursive {shlex.quote(folder + '/')}"
+        if is_url(folder)
+        else f"rm -rf {shlex.quote(folder)}"
+        for folder in folders
+    ]
+    if any(is_url(folder) and not folder.startswith("s3:") for folder in folders):
+        return f"remove these folders in this order, unless another pipeline fills a table there: {', '.join(folders)}"
+    return f"free the place, unless another pipeline fills a table there: {' && '.join(commands)}"
+
+
 def refuse_relocated(state_folder: Place) -> None:
     """Raise PipelineRelocated where the pipeline has left, or has not arrived: two places must never be written in turns."""
     note = relocation_of(state_folder)
@@ -90,5 +105,6 @@ def refuse_relocated(state_folder: Place) -> None:
     raise PipelineRelocated(
         f"This pipeline is half-way here from {note.storage}: the process that copied it has died, or is at work.",
         where=note_file(state_folder),
-        remedy=f"End it: {note.command} --yes. Nothing is lost: the old place has everything.",
+        remedy=f"End it: {note.command} --yes. Nothing is lost: the old place has everything. If that is refused because the pipeline "
+        f"went to another place instead, this copy is left over: {removal_of_copy(note, state_folder)}",
     )

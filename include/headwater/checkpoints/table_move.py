@@ -6,15 +6,14 @@ Decision 0095.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from headwater.checkpoints.conditions import MoveUnfinished, TableMoved
-from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, write_guarded
+from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, seen_text, write_guarded
 from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import unfinished as unfinished_folders
-from headwater.files.atomic_files import write_atomically
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
 from headwater.storage.walking import contents_below
@@ -136,11 +135,15 @@ def _is_of(journal: Guarded[TableMove], move: TableMove) -> bool:
     return journal.record is not None and journal.record.move_id == move.move_id
 
 
-def mark_old_name(move: TableMove, state_folder: AnyPlace) -> None:
-    """Leave at the old name, in the folder of the pipeline that had it, where the table is now."""
+def mark_old_name(move: TableMove, state_folder: AnyPlace, check: Callable[[], None]) -> None:
+    """Leave at the old name, in the folder of the pipeline that had it, where the table is now.
+
+    ``check``: raises where the lease is lost; LeaseLost is raised, too, where another process has written the mark since.
+    """
     where = {"moved_to": move.target.dataset, "pipeline": move.target.pipeline, "move": move.move_id}
-    file = mark_file(state_folder, move.source.dataset)
-    write_atomically(file, json.dumps(where, indent=1) + "\n")
+    seen = seen_text(mark_file(state_folder, move.source.dataset))
+    check()  # after the look: what is written depends on that nobody has been there since
+    write_guarded(seen, json.dumps(where, indent=1) + "\n")
 
 
 def moved_to(state_folder: AnyPlace, name: str) -> tuple[str, str] | None:

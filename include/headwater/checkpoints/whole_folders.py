@@ -22,7 +22,7 @@ from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.storage.atomic import write_if_unchanged
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_files, files_below, remove_tree
+from headwater.storage.walking import copy_files, files_below, remove_tree, unchecked
 
 _MARK = re.compile(r"\.(.+)\.making")
 # On a disk: what ``make_folder`` fills, with the letters that ``mkdtemp`` adds.
@@ -81,7 +81,7 @@ def copy_durably(
     source: Place,
     target: Place,
     keep: Callable[[Place], bool] = lambda _: True,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = unchecked,
 ) -> None:
     """Copy a folder; files for which ``keep`` says no (given their path in ``source``) are left out.
 

@@ -9,6 +9,7 @@ from headwater.commands.run import become_program
 from headwater.contract.backfill_arguments import backfill_arguments
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.required_sources import required_sources
 from headwater.graph.spelled_names import known_name
 
 
@@ -17,9 +18,11 @@ def backfill(project: PipelineProject, parsed: argparse.Namespace, argv: Sequenc
 
     Raises:
         UsageError, InvalidRange, UnknownDataset, InvalidParameter: the arguments make no sense.
+        InvalidPipeline: there are no sources.
     """
     arguments = backfill_arguments(parsed)
     project.check_parameters()
+    required_sources(project)
     manifest = read_manifest(project.state_folder / FILE_NAME)
     if manifest is not None and manifest.fits(project):
         known_tables(manifest, arguments.tables)

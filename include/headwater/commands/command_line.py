@@ -98,8 +98,9 @@ def _graph(parsed: argparse.Namespace) -> int:
 
 def _explain(parsed: argparse.Namespace) -> int:
     from headwater.commands.run import become_program
+    from headwater.graph.required_sources import required_sources
 
-    _project(parsed)  # a folder that is not a pipeline is reported without Spark
+    required_sources(_project(parsed))  # a folder that is not a pipeline is reported without Spark
     become_program("explain_view.py", parsed.argv[1:])
     return 1
 

@@ -9,7 +9,8 @@ from headwater.contract.printing import print_json
 from headwater.definitions.dataset_name import DatasetName
 from headwater.errors import HeadwaterError, UsageError
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.moves.move_plan import MovePlan, Wish, is_left_over, plan_move
+from headwater.moves.move_plan import MovePlan, is_left_over, plan_move
+from headwater.moves.move_request import Wish
 from headwater.moves.moving import end_left_over, move_table
 
 

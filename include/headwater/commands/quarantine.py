@@ -7,13 +7,16 @@ import getpass
 import json
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from headwater.checkpoints.begun_action import BegunAction, begin_action, end_action
+from headwater.checkpoints.table_move import refuse_old_names
 from headwater.commands.run import become_program
 from headwater.contract.known_values import check_row_filter
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quarantine_arguments import row_filter
+from headwater.doctor.begun_actions import record_begun
 from headwater.errors import UnknownQuarantinedRow, UsageError
 from headwater.event_log.details import user_action
 from headwater.event_log.redaction import redact_text
@@ -45,11 +48,13 @@ def quarantine(project: PipelineProject, parsed: argparse.Namespace, argv: Seque
 
 
 def quarantine_of(project: PipelineProject, table: str) -> Place:
-    """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none."""
+    """The folder of a table's quarantine; raises UnknownQuarantinedRow where the table has none, TableMoved where it has another name."""
     manifest = stored_manifest(project)
     places = {e.name: quarantine_location(manifest, project.warehouse, e.name) for e in manifest.tables}
-    path = places.get(declared_name(manifest, table, places))
+    name = declared_name(manifest, table, places)
+    path = places.get(name)
     if path is None:
+        refuse_old_names(project.state_folder, {name: None})
         quarantining = [name for name, place in places.items() if place is not None]
         raise UnknownQuarantinedRow(
             f"{table!r} is not a table with a rule that quarantines.",
@@ -111,10 +116,14 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
     action_id = str(uuid.uuid4())
     # A running update might quarantine rows again that are marked here.
     with project.lease(action_id):
-        done = discard(path, chosen, parsed.reason)
+        record_begun(project)
+        moment = datetime.now(UTC)
+        begin_action(project.state_folder, _begun(action_id, parsed, next(iter(names), parsed.table), moment))
+        done = discard(path, chosen, parsed.reason, moment)
         at = done.at.isoformat()
         if not (done.before and is_discard_recorded(project.state_folder, at)):
             _record_discard(project, action_id, parsed, done)
+        end_action(project.state_folder, action_id)
     count = 0 if done.before else done.rows
     if parsed.as_json:
         print_json({"pipeline_id": project.pipeline_id, "table": parsed.table, "discarded": count})
@@ -122,6 +131,13 @@ def _discard(project: PipelineProject, parsed: argparse.Namespace) -> int:
         before = "" if count else " Those that match were discarded before, for the same reason."
         print(f"{count} rows of {parsed.table} are marked as discarded.{before}")
     return 0
+
+
+def _begun(action_id: str, parsed: argparse.Namespace, table: str, moment: datetime) -> BegunAction:
+    reason = redact_text(parsed.reason)
+    details = {"reason": reason, "where": row_filter(parsed).where, "at": moment.isoformat()}
+    message = f"quarantined rows of {table} were discarded: {reason}"
+    return BegunAction(action_id, table, message, user_action(DISCARD, _user(), **details)["user_action"])
 
 
 def _record_discard(

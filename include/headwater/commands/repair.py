@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headwater.commands.run import become_job
 from headwater.contract.arguments import RunArguments
 from headwater.contract.printing import print_json
+from headwater.doctor.begun_actions import record_left
 from headwater.doctor.flow_cases import named_case
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
@@ -35,7 +36,9 @@ def repair(project: PipelineProject, request: RepairRequest, *, as_json: bool) -
     case = named_case(project, request.flow)
     plan = plan_repair(case, request.action, request.options)
     if not plan.steps:
-        # As after a repair that was killed when all was done: whoever runs it again has what was wanted.
+        # As after a repair that was killed when all was done: whoever runs it again has what was wanted, but for its record.
+        if request.yes:
+            record_left(project)
         print(f"Nothing is wrong with the checkpoint of {plan.flow}: nothing to do.", file=sys.stderr)
         if as_json:
             print_json({"state": "COMPLETED" if request.yes else "PLANNED", "plan": plan.as_dict()})

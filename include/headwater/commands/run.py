@@ -17,6 +17,7 @@ from headwater.contract.arguments import RunArguments
 from headwater.errors import UsageError
 from headwater.files.json_lines import lines_of
 from headwater.graph.pipeline_project import open_project
+from headwater.graph.required_sources import required_sources
 from headwater.runtime.java import java_environment
 from headwater.updates.continuous_mode import refuse_selection, with_trigger
 from headwater.updates.news import news_for
@@ -41,6 +42,7 @@ def run(arguments: RunArguments) -> int:
     )
     project = with_trigger(project, arguments.continuous)
     project.check_parameters()
+    required_sources(project)
     if not arguments.dry_run and not arguments.validate:
         refuse_selection(project, arguments.selection)
     if arguments.dry_run and (manifest := fitting_manifest(project)) is not None:

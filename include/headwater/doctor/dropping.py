@@ -17,6 +17,7 @@ from headwater.definitions.names import is_dotted_name
 from headwater.delta_log.commits import log_folder
 from headwater.delta_log.table_history import table_exists
 from headwater.delta_log.versions import rows_of_table
+from headwater.doctor.begun_actions import record_begun
 from headwater.doctor.removal import remove_flow
 from headwater.doctor.repair_plan import NOTHING
 from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
@@ -138,6 +139,7 @@ def drop(
         EventLogWriter(project.state_folder, project.pipeline_id, project.spec.name, drop_id) as events,
     ):
         _refuse_outdated(project, plans, plan_again())
+        record_begun(project)
         for plan in plans:
             for folder in plan.folders:
                 _remove(folder, lease.check)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from headwater.doctor.snapshots import remove_snapshot
 from headwater.storage.place import Place
-from headwater.storage.walking import in_order, remove_tree
+from headwater.storage.walking import in_order, remove_tree, unchecked
 
 
-def remove_flow(folder: Place, check: Callable[[], None] = lambda: None) -> None:
+def remove_flow(folder: Place, check: Callable[[], None] = unchecked) -> None:
     """Remove a flow's checkpoint, or all copies of it.
 
     Files of a disk go in any order. So its epochs go before its state, which knows that there was a table: the next update is refused.

@@ -12,6 +12,7 @@ from headwater.checkpoints.conditions import QueryIdChanged
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.log_entries import fault_of
 from headwater.checkpoints.offsets import last_committed_batch, numbered
+from headwater.checkpoints.table_move import refuse_old_names
 from headwater.doctor.file_log_lines import Lines, file_offset, lines_of_log
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.new_epoch_plan import plan_new_epoch
@@ -37,8 +38,10 @@ def plan_repair(case: FlowCase, action: Repair, options: RepairOptions) -> Repai
         RepairNotPossible: where what it needs is not there, or its result would be wrong for this flow.
         ResetNotAllowed: where the table's ``pipelines.reset.allowed`` is false and the repair would reset it.
         TableOwned: where another pipeline fills the table: an epoch created here would make it look like ours.
+        TableMoved: where the table has another name now: an epoch created here would take the old one.
     """
     _ = case.seen  # of now: under the lease it is looked at again
+    refuse_old_names(case.project.state_folder, {case.flow.target: case.target.defined_at})
     refuse_foreign_tables(case.project, case.manifest, [case.flow.target])
     if not case.flow.streaming and action is not Repair.FULL_REFRESH:
         raise RepairNotPossible(

@@ -22,7 +22,7 @@ from headwater.checkpoints.whole_folders import (
 )
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
-from headwater.storage.walking import copy_file, files_and_folders, folders_in, remove_tree
+from headwater.storage.walking import copy_file, files_and_folders, folders_in, remove_tree, unchecked
 
 _ABOUT = "snapshot.json"
 _CHECKPOINT = "checkpoint"
@@ -102,7 +102,7 @@ def take_snapshot(
     checkpoint: FlowCheckpoint,
     *,
     reason: str,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = unchecked,
 ) -> Snapshot | None:
     """Copy a flow's live epoch and state; no update may run meanwhile.
 

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headwater.checkpoints.begun_action import BegunAction, begin_action, end_action
+from headwater.doctor.begun_actions import record_begun
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.repair_plan import RepairPlan
 from headwater.doctor.snapshots import BEFORE, Snapshot, take_snapshot
 from headwater.errors import RefusedForSafety, StorageFailed
 from headwater.event_log.writer import EventLogWriter
+from headwater.preflight.damage import Repair
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
             check=lease.check,
         )
         before = case.epoch
+        record_begun(project)
+        begin_action(project.state_folder, _begun(repair_id, plan, before, snapshot))
         done = plan.carry_out(lease.check)
         state = case.start.checkpoint.read_state()
         with EventLogWriter(
@@ -106,4 +111,25 @@ def operate(case: FlowCase, plan: RepairPlan) -> Surgery:
                     }
                 },
             )
+        end_action(project.state_folder, repair_id)
     return Surgery(plan, done, snapshot)
+
+
+def _begun(repair_id: str, plan: RepairPlan, epoch: int, snapshot: Snapshot | None) -> BegunAction:
+    steps = "; ".join(plan.steps)
+    return BegunAction(
+        repair_id,
+        plan.dataset,
+        f"{plan.action} of {plan.flow} was begun: {steps}. Lost: {plan.lost}. Doubled: {plan.doubled}.",
+        {
+            "action": "REPAIR",
+            "repair": str(plan.action),
+            "done": steps,
+            "lost": plan.lost,
+            "doubled": plan.doubled,
+            "snapshot": snapshot.name if snapshot is not None else None,
+            "epoch_before": epoch,
+        },
+        plan.flow,
+        None if plan.action is Repair.MEND else epoch,
+    )

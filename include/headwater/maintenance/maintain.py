@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from headwater.doctor.begun_actions import record_begun
 from headwater.errors import HeadwaterError, LeaseLost, MaintenanceFailed, UpdateInProgress
 from headwater.event_log.details import operation_progress
 from headwater.event_log.redaction import quoted
@@ -83,6 +84,8 @@ def maintain(
         for chore in chores:
             try:
                 with project.lease(run_id, wait=wait) as lease:
+                    if not outcomes:
+                        record_begun(project)
                     outcome = _one(chore, lease, engine, rewrite)
             except UpdateInProgress as error:
                 if not outcomes:

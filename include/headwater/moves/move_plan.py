@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
-from headwater.checkpoints.conditions import NameTaken, TableNested
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.guarded_files import Guarded
-from headwater.checkpoints.layout import FlowCheckpoint, change_memory
+from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.checkpoints.offsets import read_offsets
 from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.checkpoints.relocation_note import refuse_relocated
 from headwater.checkpoints.table_move import (
     Place,
     TableMove,
-    is_free,
     is_marked_by,
     moved_to,
     read_journal,
     unfinished,
 )
-from headwater.definitions.dataset import DatasetKind, quarantine_folder
-from headwater.definitions.dataset_name import DatasetName
-from headwater.delta_log.table_history import table_exists
+from headwater.definitions.dataset import DatasetKind
 from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
 from headwater.event_log.reader import has_user_action, last_batches
-from headwater.graph.change_targets import hydration_name
+from headwater.event_log.user_actions import is_dropped
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, Manifest, read_manifest
-from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.table_places import refuse_around_tables
-from headwater.moves.stored_folders import is_there, weighed
-from headwater.quarantine.table import is_quarantine
-from headwater.storage.object_path import ObjectPath
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_folders import (
+    flow_folders,
+    moved_folders,
+    refuse_taken_places,
+    renamed_flow,
+    table_places,
+)
+from headwater.moves.stored_folders import weighed
 from headwater.storage.place import Place as AnyPlace
-from headwater.storage.place import is_below, near
-
-_ROOTS = ("checkpoints", "snapshots")
 
 
 @dataclass(frozen=True)
@@ -110,46 +106,11 @@ class MovePlan:
         )
 
 
-@dataclass(frozen=True)
-class Wish:
-    """The request: a table of ``source`` is to become ``new`` in ``target``; ``command``: how to repeat it."""
-
-    source: PipelineProject
-    target: PipelineProject
-    dataset: str
-    new: str
-    command: str
-
-    @property
-    def states(self) -> tuple[AnyPlace, ...]:
-        """The folders of the pipelines, the target's first: the pipeline that has nothing to lose yet waits first."""
-        return tuple(dict.fromkeys((self.target.state_folder, self.source.state_folder)))
-
-    @property
-    def new_name(self) -> DatasetName:
-        """The new name as the target reads it; raises InvalidName."""
-        spec = self.target.spec
-        return DatasetName.parse(self.new, catalog=spec.catalog, schema=spec.schema)
-
-    @property
-    def new_shown(self) -> str:
-        """The new name as the target shows it; errors as of ``new_name``."""
-        spec = self.target.spec
-        return self.new_name.display(catalog=spec.catalog, schema=spec.schema)
-
-    def place(self, text: str) -> AnyPlace:
-        """A place of the move as it is written down, reached by the settings of the pipelines."""
-        sides = (self.source, self.target)
-        roots = [root for side in sides for root in (side.storage, side.warehouse)]
-        root = next((root for root in roots if f"{text}/".startswith(f"{root}/")), self.source.storage)
-        return near(root, text)
-
-
 def plan_move(wish: Wish) -> MovePlan:
     """The plan for the request; changes nothing.
 
     Raises:
-        UnknownDataset: no update of the pipeline has filled such a table.
+        UnknownDataset: no update of the pipeline has filled such a table, or nothing is left of it.
         InvalidName, UsageError: the new name is invalid, or is the old one.
         NameTaken: something of the new name is there.
         TableNested: it would lie inside another table, or another one lies inside it.
@@ -190,10 +151,12 @@ def plan_move(wish: Wish) -> MovePlan:
     name, new = wish.new_name, wish.new_shown
     if new == wish.dataset and wish.source.state_folder == wish.target.state_folder:
         raise UsageError(f"{wish.dataset!r} has that name already.")
-    folders = tuple(_folders(wish, entry, name, new))
+    folders = tuple(moved_folders(wish, entry, name, new))
+    if not folders:
+        raise _nothing_there(wish, entry)
     # Also of a table or a quarantine that is not there: what lies there would become this table's, and go with it.
-    wanted = [after for before, after in _table_places(wish, entry, name) if before != after]
-    _check_free(wish, new, folders, wanted)
+    wanted = [after for before, after in table_places(wish, entry, name) if before != after]
+    refuse_taken_places(wish, new, folders, wanted)
     readers = _readers(manifest, wish.dataset)
     if entry.private and readers and wish.source.state_folder != wish.target.state_folder:
         raise RefusedForSafety(
@@ -203,6 +166,20 @@ def plan_move(wish: Wish) -> MovePlan:
         )
     move = _move(wish, new, folders)
     return MovePlan(move, journals, readers, copied=_copied(wish, move.folders))
+
+
+def _nothing_there(wish: Wish, entry: DatasetEntry) -> UnknownDataset:
+    """Of a table that the manifest of the last update still has: a move of nothing would leave a mark at its name."""
+    why = (
+        "was dropped"
+        if is_dropped(wish.source.state_folder, wish.dataset)
+        else "has neither rows nor a checkpoint"
+    )
+    return UnknownDataset(
+        f"{wish.dataset!r} {why}: storage has nothing of it that could get another name.",
+        where=entry.defined_at or wish.source.state_folder,
+        remedy=f"Declare it as {wish.new_shown!r}, or take it out of the sources: the next update fills what they declare.",
+    )
 
 
 def _begun(wish: Wish, journals: Iterable[Guarded[TableMove]]) -> TableMove | None:
@@ -292,98 +269,6 @@ def _ends(checkpoint: FlowCheckpoint, epoch: int, batch: int) -> list[str | None
         return list(read_offsets(checkpoint.epoch_folder(epoch), batch).sources)
     except CheckpointUnreadable:
         return None
-
-
-def flow_folders(state_folder: AnyPlace, dataset: str, root: str = "checkpoints") -> list[FlowCheckpoint]:
-    """The flows of a table that have a folder, also those that the sources no longer define."""
-    folder = state_folder / root / dataset
-    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [FlowCheckpoint(path) for path in folders if is_there(path)]
-
-
-def renamed_flow(flow: str, dataset: str, new: str) -> str:
-    """The name of a flow after its table got another: flows that are named after the table follow it."""
-    named_after = {dataset: new, hydration_name(dataset): hydration_name(new)}
-    return named_after.get(flow, flow)
-
-
-def _folders(
-    wish: Wish, entry: DatasetEntry, name: DatasetName, new: str
-) -> Iterator[tuple[AnyPlace, AnyPlace]]:
-    source, target = wish.source.state_folder, wish.target.state_folder
-    flows = [flow.folder.name for root in _ROOTS for flow in flow_folders(source, wish.dataset, root)]
-    # Of each flow a copy is taken first, and goes along.
-    for root, flow in product(_ROOTS, dict.fromkeys(flows)):
-        after = target / root / new / renamed_flow(flow, wish.dataset, new)
-        yield source / root / wish.dataset / flow, after
-    pairs = [(change_memory(source, wish.dataset), change_memory(target, new))]
-    places = _table_places(wish, entry, name)
-    pairs += places if not places or is_quarantine(places[0][0]) else places[1:]
-    yield from ((before, after) for before, after in pairs if is_there(before) and before != after)
-
-
-def _table_places(wish: Wish, entry: DatasetEntry, name: DatasetName) -> list[tuple[AnyPlace, AnyPlace]]:
-    """Where the quarantine and then the table are, or would be, and where they go; none where ``path=`` says where it is."""
-    location = _new_location(wish, entry, name)
-    if location is None:
-        return []
-    old, now = location
-    names = ((quarantine_folder(old), quarantine_folder(now)), (old, now))
-    return [(wish.source.warehouse / before, wish.target.warehouse / after) for before, after in names]
-
-
-def _new_location(wish: Wish, entry: DatasetEntry, name: DatasetName) -> tuple[str, str] | None:
-    """The table's folder now and then; None where its owner gave it one with ``path=``, which stays."""
-    spec = wish.source.spec
-    own = DatasetName.parse(entry.name, catalog=spec.catalog, schema=spec.schema).location
-    places = {
-        own: name.location,
-        f".private/{wish.source.pipeline_id}/{own}": f".private/{wish.target.pipeline_id}/{name.location}",
-    }
-    location = entry.location or ""
-    return (location, places[location]) if location in places else None
-
-
-def _check_free(
-    wish: Wish, new: str, folders: tuple[tuple[AnyPlace, AnyPlace], ...], wanted: Iterable[AnyPlace]
-) -> None:
-    places = dict.fromkeys([*(after for _, after in folders), *wanted])
-    taken = next((place for place in places if is_there(place)), None)
-    for root in _ROOTS:
-        folder = wish.target.state_folder / root / new
-        taken = taken or (None if is_free(folder) else folder)
-    if taken is not None:
-        raise NameTaken(
-            f"{new!r} is taken: something of that name is there already.",
-            where=taken,
-            remedy=f"Choose another name; or, if an update has begun to fill it again, remove that first: "
-            f"headwater drop PIPELINE_DIR {new} --yes",
-        )
-    for before, after in folders:
-        if not is_below(before, wish.source.state_folder):
-            refuse_around_tables(before)
-        outer = next((above for above in after.parents if table_exists(above)), None)
-        if outer is not None:
-            raise TableNested(
-                f"{new!r} would lie inside a table: {after} is below {outer}.",
-                where=outer,
-                remedy="Choose another name or schema.",
-            )
-        if not _is_near(before, after):
-            raise RefusedForSafety(
-                f"{before} and {after} are on different file systems: the folder could not be renamed in one step.",
-                where=before,
-                remedy="Keep the storage and the warehouse of both pipelines on one file system, or on stores "
-                "(headwater move ... --storage, --warehouse).",
-            )
-
-
-def _is_near(before: AnyPlace, after: AnyPlace) -> bool:
-    """Whether a folder can get its new place: by a rename on one file system, or by a copy between addresses of stores."""
-    if isinstance(before, ObjectPath) or isinstance(after, ObjectPath):
-        return isinstance(before, ObjectPath) and isinstance(after, ObjectPath)
-    here, there = (next(p for p in path.parents if p.exists()) for path in (before, after))
-    return here.stat().st_dev == there.stat().st_dev
 
 
 def _readers(manifest: Manifest, dataset: str) -> tuple[str, ...]:

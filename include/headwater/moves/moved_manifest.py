@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from headwater.checkpoints.guarded_files import Guarded, seen_text, write_guarded
 from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
-from headwater.files.atomic_files import write_atomically
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
-from headwater.moves.move_plan import Wish, renamed_flow
-from headwater.storage.place import Place, located, parts_below
+from headwater.graph.pipeline_project import PipelineProject
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_folders import renamed_flow
+from headwater.storage.place import located, parts_below
 
 # An empty hash, which matches no sources: these may still declare the old name.
 _NO_SOURCES = "moved"
 
 
-def rewrite_manifests(move: TableMove, wish: Wish) -> None:
-    """Write the new name, or the table's new pipeline, into the stored manifests; done twice, it changes nothing more."""
-    source_file = wish.source.state_folder / FILE_NAME
-    source = read_manifest(source_file)
+def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) -> None:
+    """Write the new name, or the table's new pipeline, into the stored manifests; done twice, it changes nothing more.
+
+    ``check``: raises where a lease is lost; LeaseLost is raised, too, where another process has written a manifest since.
+    """
+    seen, source = _seen(wish.source)
     if source is None:
         return
     entry = next((item for item in source.datasets if item.name == move.source.dataset), None)
@@ -32,17 +36,17 @@ def rewrite_manifests(move: TableMove, wish: Wish) -> None:
     if move.within:
         datasets = tuple(table if item is entry else item for item in source.datasets)
         others = (_renamed(flow, move, table) for flow in source.flows)
-        _write(source_file, source, datasets, tuple(others))
+        _write(seen, check, source, datasets, tuple(others))
         return
-    target_file = wish.target.state_folder / FILE_NAME
-    target = read_manifest(target_file) or _empty(source, wish)
+    seen_there, there = _seen(wish.target)
+    target = there or _empty(source, wish)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
         taken = [_with_order(flow, lambda name: name if name in names else None) for flow in flows]
-        _write(target_file, target, (*target.datasets, table), (*target.flows, *taken))
+        _write(seen_there, check, target, (*target.datasets, table), (*target.flows, *taken))
     datasets = tuple(item for item in source.datasets if item is not entry)
     left = tuple(flow for flow in source.flows if flow.target != entry.name)
-    _write(source_file, source, datasets, tuple(_without(flow, entry.name) for flow in left))
+    _write(seen, check, source, datasets, tuple(_without(flow, entry.name) for flow in left))
 
 
 def _empty(like: Manifest, wish: Wish) -> Manifest:
@@ -65,11 +69,22 @@ def _with_order(flow: FlowEntry, name_of: Callable[[str], str | None]) -> FlowEn
     return flow.model_copy(update={"inputs": named(flow.inputs), "depends_on": named(flow.depends_on)})
 
 
+def _seen(project: PipelineProject) -> tuple[Guarded[str], Manifest | None]:
+    """The manifest of a pipeline's last update; first what it may be replaced by, so that a change in between is none."""
+    file = project.state_folder / FILE_NAME
+    return seen_text(file), read_manifest(file)
+
+
 def _write(
-    file: Place, manifest: Manifest, datasets: tuple[DatasetEntry, ...], flows: tuple[FlowEntry, ...]
+    seen: Guarded[str],
+    check: Callable[[], None],
+    manifest: Manifest,
+    datasets: tuple[DatasetEntry, ...],
+    flows: tuple[FlowEntry, ...],
 ) -> None:
     changes: Mapping[str, object] = {"datasets": datasets, "flows": flows, "source_hash": _NO_SOURCES}
-    write_atomically(file, manifest.model_copy(update=changes).to_json())
+    check()  # after the look: what is written depends on that nobody has been there since
+    write_guarded(seen, manifest.model_copy(update=changes).to_json())
 
 
 def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:

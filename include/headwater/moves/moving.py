@@ -23,6 +23,7 @@ from headwater.checkpoints.table_move import (
     read_journal,
     write_journals,
 )
+from headwater.doctor.begun_actions import record_begun
 from headwater.doctor.snapshots import BEFORE, take_snapshot
 from headwater.errors import StorageFailed
 from headwater.event_log.details import FlowStatus, flow_progress
@@ -31,7 +32,9 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import make_folders, sync_folder
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metastore.following import follow_stored
-from headwater.moves.move_plan import MovePlan, Wish, flow_folders, is_left_over, plan_move
+from headwater.moves.move_plan import MovePlan, is_left_over, plan_move
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_folders import flow_folders
 from headwater.moves.moved_manifest import rewrite_manifests
 from headwater.moves.stored_folders import carry_over
 from headwater.storage.object_path import ObjectPath
@@ -61,6 +64,8 @@ def move_table(wish: Wish) -> MovePlan:
 
         # Only now nothing moves any more.
         plan = plan_move(wish)
+        for project in projects.values():
+            record_begun(project)
         for step in steps(plan, wish, check):
             check()
             try:
@@ -108,8 +113,8 @@ def steps(plan: MovePlan, wish: Wish, check: Step) -> Iterator[Step]:
     for before, after in move.folders:
         yield lambda before=before, after=after: _rename(wish.place(before), wish.place(after), check)  # type: ignore[misc]
     yield lambda: _forget(move, wish.source.state_folder)
-    yield lambda: mark_old_name(move, wish.source.state_folder)
-    yield lambda: rewrite_manifests(move, wish)
+    yield lambda: mark_old_name(move, wish.source.state_folder, check)
+    yield lambda: rewrite_manifests(move, wish, check)
     yield lambda: _record(move, wish.target, resumed=plan.resumed)
     if not move.within:
         yield lambda: _tell(move, wish.source, resumed=plan.resumed)

@@ -16,13 +16,14 @@ from pathlib import Path
 from headwater.checkpoints.checksums import agrees, checksum_file
 from headwater.checkpoints.relocation_note import end_note, write_note
 from headwater.checkpoints.whole_folders import copy_durably
+from headwater.doctor.begun_actions import record_begun
 from headwater.errors import RefusedForSafety, StorageFailed
 from headwater.event_log.reader import has_user_action
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.moves.relocation_plan import RelocationPlan, Tree, is_copied, plan_relocation
 from headwater.storage.place import Place, parts_below
-from headwater.storage.walking import contents_below
+from headwater.storage.walking import contents_below, unchecked
 
 # Bytes. Positions, states of flows and commits are smaller; larger files are compared by size.
 _COMPARED = 65536
@@ -45,6 +46,8 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
         leases = [stack.enter_context(side.lease(holder, moving=True)) for side in (source, target)]
         # Only now nothing moves any more.
         plan = plan_relocation(source, target, command)
+        if not plan.is_copied:
+            record_begun(source)
 
         def check() -> None:
             for lease in leases:
@@ -65,7 +68,7 @@ def relocate(source: PipelineProject, target: PipelineProject, command: str) -> 
 
 
 def steps(
-    plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = lambda: None
+    plan: RelocationPlan, source: PipelineProject, target: PipelineProject, check: Step = unchecked
 ) -> Iterator[Step]:
     """The steps, in their order; each may be done twice. ``check``: raises where a lease is lost, for steps of many writes."""
     if plan.is_copied:

@@ -13,7 +13,12 @@ from typing import Any
 from headwater.checkpoints.conditions import NameTaken
 from headwater.checkpoints.guarded_files import Guarded
 from headwater.checkpoints.pending_replacement import pending_replacements
-from headwater.checkpoints.relocation_note import Relocation, read_note, refuse_relocated
+from headwater.checkpoints.relocation_note import (
+    Relocation,
+    read_note,
+    refuse_relocated,
+    removal_of_copy,
+)
 from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.delta_log.conditions import log_unreadable
@@ -119,7 +124,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
             outside of it.
         SourceUnreachable: the log of a table can't be read.
-        NameTaken: something is at the new place; or an earlier try copied a table that has another name now, or is dropped.
+        NameTaken: something is at the new place, as of a relocation that was given up; or an earlier try copied a table that has another name now, or is dropped.
     """
     _check_roots(source, target)
     refuse_unfinished(source.state_folder)
@@ -152,6 +157,8 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         )
     refuse_foreign_tables(source, manifest, [entry.name for entry in manifest.outputs])
     trees = tuple(_trees(source, target, manifest))
+    if begun is not None and not begun.left and not resumed:
+        raise _given_up(begun, new)
     for tree in trees:
         _check_inside(tree.source)
         if not resumed:
@@ -240,6 +247,14 @@ def _check_left_over(note: Relocation, trees: tuple[Tree, ...], target: Pipeline
             remedy="Remove this copy, unless another pipeline fills a table there meanwhile, and run the same command again; or choose "
             "another place.",
         )
+
+
+def _given_up(begun: Relocation, new: Guarded[Relocation]) -> NameTaken:
+    return NameTaken(
+        f"A relocation from {begun.storage} was on its way here, and was killed or is at work: what it has copied is at the new place.",
+        where=new.file,
+        remedy=f"If it was given up, {removal_of_copy(begun, new.file.parent)}; then run the same command again. Or choose another place.",
+    )
 
 
 def _check_free(tree: Tree, new: Guarded[Relocation]) -> None:

@@ -51,6 +51,7 @@ from headwater.preflight.state_schemas import schema_is_damaged, schemas_lie_els
 from headwater.preflight.table_file_checks import files_are_gone
 from headwater.runtime.secret_values import without_known
 from headwater.storage.listing import looked_over
+from headwater.storage.walking import unchecked
 
 __all__ = ["CHECKS", "CHECKS_OF_ONCE_FLOWS", "CHECKS_OF_VIEWS", "FlowStart", "examine", "mended"]
 
@@ -147,7 +148,7 @@ def _findings(check: Check, start: FlowStart) -> Iterator[Damage]:
         )
 
 
-def mended(damages: Sequence[Damage], check: Callable[[], None] = lambda: None) -> list[tuple[Damage, str]]:
+def mended(damages: Sequence[Damage], check: Callable[[], None] = unchecked) -> list[tuple[Damage, str]]:
     """Make sure that a flow may start, by what was found. Not inside a look (``looked_over``): a repair writes.
 
     Args:

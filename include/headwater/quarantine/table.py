@@ -105,8 +105,10 @@ class Discarded:
     before: bool = False
 
 
-def discard(table: Place, chosen: RowFilter, reason: str) -> Discarded:
+def discard(table: Place, chosen: RowFilter, reason: str, at: datetime | None = None) -> Discarded:
     """Mark held rows as discarded, in one commit; where that was done before, for the same reason, nothing is.
+
+    ``at``: the moment that the rows say, of now where none is given.
 
     Raises:
         UnknownQuarantinedRow: where no held row matches, and none that was discarded for this reason.
@@ -123,15 +125,14 @@ def discard(table: Place, chosen: RowFilter, reason: str) -> Discarded:
             where=table,
             remedy="`headwater quarantine list` and `show` say what is there.",
         )
-    return _mark_discarded(table, [row["id"] for row in records], reason)
+    return _mark_discarded(table, [row["id"] for row in records], reason, at or datetime.now(UTC))
 
 
-def _mark_discarded(table: Place, ids: list[str], reason: str) -> Discarded:
+def _mark_discarded(table: Place, ids: list[str], reason: str, at: datetime) -> Discarded:
     from deltalake.exceptions import DeltaError
 
     # delta-rs writes the condition into its log, and can't spell functions there.
     which = f"{c.ID} IN ({', '.join(map(literal, ids))})"
-    at = datetime.now(UTC)
     now = f"to_timestamp({literal(at.isoformat())})"
     updates = {c.STATUS: literal(RowStatus.DISCARDED), c.STATUS_AT: now, c.STATUS_REASON: literal(reason)}
     # A row that is replayed meanwhile stays what it is then.
@@ -146,6 +147,13 @@ def _mark_discarded(table: Place, ids: list[str], reason: str) -> Discarded:
         if marked:
             return Discarded(int(marked), at)
         raise _not_marked(error, table) from error
+
+
+def marked_at(table: Place, at: datetime) -> int:
+    """How many rows say that they were discarded at a moment; none where there is no table."""
+    moment = f"to_timestamp({literal(at.isoformat())})"
+    counts = _query(table, f"select count(*) as n from q where {c.STATUS_AT} = {moment}")  # noqa: S608 - literals are quoted
+    return int(counts[0]["n"]) if counts else 0
 
 
 def _not_marked(error: Exception, table: Place) -> StorageFailed:

@@ -93,13 +93,11 @@ def is_there_for_hadoop(folder: ObjectPath) -> bool:
         return any(len(page) for page in obstore.list(folder.bucket.client, folder.key, chunk_size=1))
 
 
-def _unchecked() -> None:
-    """Of what needs no lease."""
+def unchecked() -> None:
+    """The check of what needs no lease."""
 
 
-def remove_tree(
-    folder: Place, *, ignore_errors: bool = False, check: Callable[[], None] = _unchecked
-) -> None:
+def remove_tree(folder: Place, *, ignore_errors: bool = False, check: Callable[[], None] = unchecked) -> None:
     """Remove a folder and all below it; raises FileNotFoundError where a local one is not there.
 
     On a store, what lies directly in it goes first: a record that says "complete" must not outlive what it is about. ``check``: called
@@ -112,7 +110,7 @@ def remove_tree(
     remove_files([*objects, folder] if is_marked(folder) else objects, check)
 
 
-def remove_files(files: Sequence[Place], check: Callable[[], None] = _unchecked) -> None:
+def remove_files(files: Sequence[Place], check: Callable[[], None] = unchecked) -> None:
     """Remove files of one disk or one bucket, in this order; on a store a thousand by a request. What is not there is passed over.
 
     ``check``: as of ``remove_tree``.
@@ -154,7 +152,7 @@ def copy_files(
     source: Place,
     target: Place,
     keep: Callable[[Place], bool] = lambda _: True,
-    check: Callable[[], None] = _unchecked,
+    check: Callable[[], None] = unchecked,
 ) -> None:
     """Copy all below a folder to another one, of which one at least is on a store; durable before it returns.
 

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import Continuous, ProcessingTime
+from headwater.doctor.begun_actions import record_begun
 from headwater.errors import HeadwaterError
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
@@ -134,6 +135,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
         lease = stack.enter_context(_lease(project, request, update_id))
         stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
+        record_begun(project)
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
         refuse_foreign_tables(project, pipeline.manifest)

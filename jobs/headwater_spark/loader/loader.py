@@ -17,6 +17,7 @@ from headwater.definitions.clock_at_load import note_clocked
 from headwater.errors import HeadwaterError, InvalidPipeline, SourceFileFailed
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.registry import Registry, registering
+from headwater.graph.required_sources import required_sources
 from headwater.sql_sources.source import SqlSource
 from headwater_spark.facade.action_guard import loading_sources
 from headwater_spark.loader.compilation import compile_source, forget_text, show_in_tracebacks
@@ -47,13 +48,7 @@ def loaded_sources(project: PipelineProject, registry: Registry, spark: Any) -> 
         InvalidPipeline: where there are no sources, or they declare nothing.
         SourceFileFailed: where a source raises, with the user's own line.
     """
-    files = project.source_files()
-    if not files:
-        raise InvalidPipeline(
-            "The pipeline has no source files.",
-            where=project.spec_file,
-            remedy="Put .py or .sql files into transformations/, or name yours under `libraries`.",
-        )
+    files = required_sources(project)
     names = names_of_sources(spark, project.configuration)
     folders = list(dict.fromkeys([project.folder, *(path.parent for path in files)]))
     labels = {str(path) for path in project.folder.rglob("*.py")}

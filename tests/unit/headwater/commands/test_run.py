@@ -199,3 +199,23 @@ def test_no_java(pipeline, became, monkeypatch, capsys):
     assert main(["run", *arguments(pipeline, "--json")]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["condition"] == "NO_JAVA"
     assert not pipeline.project.storage.exists()
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("run",),
+        ("validate",),
+        ("run", "--dry-run"),
+        ("explain", "gold"),
+        ("backfill", "--tables=gold", "--where=id > 0"),
+    ],
+)
+def test_a_folder_without_sources_starts_nothing(done, capsys, became, verb):
+    """What the sources have to say can't be asked of a session: the refusal comes before there is one."""
+    for file in done.project.source_files():
+        file.unlink()
+    words = [verb[0], str(done.project.folder), *verb[1:], *arguments(done, "--json")[1:]]
+    assert main(words) == 2
+    error = json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+    assert (error["condition"], error["message"]) == ("INVALID_PIPELINE", "The pipeline has no source files.")

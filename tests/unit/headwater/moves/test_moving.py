@@ -19,7 +19,8 @@ from headwater.event_log.reader import events, last_batches
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import open_project
 from headwater.moves import moving
-from headwater.moves.move_plan import Wish, plan_move
+from headwater.moves.move_plan import plan_move
+from headwater.moves.move_request import Wish
 from headwater.storage.place import Place, parts_below
 from headwater.storage.walking import contents_below, remove_tree
 
@@ -153,6 +154,41 @@ def test_what_can_not_be_is_refused(done, capsys, arguments, condition, code):
     before = everything(done.project.storage)
     answered, answer = call(done, capsys, "rename", *arguments, "--yes")
     assert (answered, answer["error"]["condition"]) == (code, condition)
+    assert everything(done.project.storage) == before
+
+
+def test_a_repair_of_the_old_name(done, capsys):
+    """Sources that still declare it know its flow: an epoch would be opened there, and the name be taken; it hears of the new one."""
+    assert call(done, capsys, "rename", "silver", "purified", "--yes")[0] == 0
+    (done.project.folder / FILE_NAME).write_text(done.manifest.to_json())
+    before = everything(done.project.storage)
+    for verb in (
+        ("repair", "silver", "--action=new-epoch", "--from-start", "--yes"),
+        ("repair", "silver", "--action=rewind", "--yes"),
+    ):
+        code, answer = call(done, capsys, *verb)
+        assert (code, answer["error"]["condition"]) == (3, "TABLE_MOVED")
+        assert "'purified'" in answer["error"]["remedy"]
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}", "--json"]
+    words = ["discard", str(done.project.folder), "silver", "--all", "--reason=late"]
+    assert main(["quarantine", *words, *roots]) == 3
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["condition"] == "TABLE_MOVED"
+    assert everything(done.project.storage) == before
+
+
+def test_a_table_that_was_dropped(done, capsys):
+    """A rename and a move of nothing are refused, with or without a record of the drop; no mark is left at its name."""
+    to = another(done)
+    assert call(done, capsys, "drop", "gold", "--yes")[0] == 0
+    for folder in (done.table("bronze"), done.checkpoint("bronze").folder.parent):
+        remove_tree(folder)
+    before = everything(done.project.storage)
+    for table, why in (("gold", "was dropped"), ("bronze", "has neither")):
+        for verb in (("rename", table, "shiny"), ("move", table, "--to", str(to.folder))):
+            for confirmed in ((), ("--yes",)):
+                code, answer = call(done, capsys, *verb, *confirmed)
+                assert (code, answer["error"]["condition"]) == (2, "UNKNOWN_DATASET")
+                assert why in answer["error"]["message"]
     assert everything(done.project.storage) == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -293,3 +294,28 @@ def test_an_old_place_that_was_left_for_another_one(done, target, tmp_path):
     relocate(done.project, opened(done, tmp_path / "to", tmp_path / "tables"), COMMAND)
     with pytest.raises(PipelineRelocated):
         relocate(done.project, target, COMMAND)
+
+
+@pytest.mark.parametrize("on_a_disk", [True, False])
+def test_a_place_at_which_one_was_given_up(done, target, tmp_path, on_a_disk):
+    """Both who runs the pipeline there and who takes it there later hear which command frees the place; then it is free."""
+    half = opened(done, tmp_path / "half", tmp_path / "half tables") if on_a_disk else target
+    for step in list(steps(plan_relocation(done.project, half, COMMAND), done.project, half))[:4]:
+        step()
+    other = opened(done, tmp_path / "to", tmp_path / "tables")
+    relocate(done.project, other, COMMAND)
+    copied = [half.warehouse / "shop" / name for name in ("bronze", "silver", "gold")]
+    command = "rm -rf" if on_a_disk else "aws s3 rm --recursive"
+    with pytest.raises(PipelineRelocated) as refused, half.lease("an update"):
+        pass
+    with pytest.raises(NameTaken, match="on its way here") as taken:
+        relocate(other, half, COMMAND)
+    for error in (refused.value, taken.value):
+        commands = error.remedy.split(": ")[-1].split("; then")[0].split(" && ")
+        assert all(words.startswith(command) for words in commands)
+        named = [shlex.split(words)[-1].rstrip("/") for words in commands]
+        assert named == [str(folder) for folder in (*copied, half.state_folder)]
+    for folder in (*copied, half.state_folder):
+        remove_tree(folder, ignore_errors=True)
+    relocate(other, half, COMMAND)
+    assert (runs(other), runs(half)) == (False, True)

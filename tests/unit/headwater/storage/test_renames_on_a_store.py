@@ -22,13 +22,22 @@ from tests.unit.headwater.storage.test_requests import cache
 
 from headwater.checkpoints.flow_identity import former_names, names_file
 from headwater.checkpoints.guarded_files import write_guarded
-from headwater.checkpoints.table_move import end_journal, refuse_old_names, unfinished_move, write_journals
+from headwater.checkpoints.table_move import (
+    end_journal,
+    mark_file,
+    mark_old_name,
+    refuse_old_names,
+    unfinished_move,
+    write_journals,
+)
 from headwater.delta_log.table_history import table_exists
 from headwater.errors import HeadwaterError, LeaseLost
 from headwater.event_log.reader import events
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.moves import moving, stored_folders
-from headwater.moves.move_plan import Wish, plan_move
+from headwater.moves.move_plan import plan_move
+from headwater.moves.move_request import Wish
+from headwater.moves.moved_manifest import rewrite_manifests
 from headwater.moves.moving import move_table, steps
 from headwater.moves.stored_folders import carry_over, contents
 from headwater.storage import walking
@@ -154,6 +163,27 @@ def test_names_that_come_late(done, monkeypatch):
     with pytest.raises(LeaseLost):
         moving._keep_names(plan_move(wish).move, state)
     assert set(former_names(state)) == {"shiny/shiny"}
+
+
+@pytest.mark.parametrize("step", ["mark", "manifest"])
+def test_marks_and_manifests_that_come_late(done, step):
+    """Who stood still between the look and the write of one does not overwrite what another operator has written meanwhile."""
+    state, wish = done.project.state_folder, Wish(done.project, done.project, "silver", "purified", "rename")
+    plan = plan_move(wish)
+
+    def stands_still():
+        move_table(wish)
+        mark_file(state, "silver").write_text("{}")
+        (state / FILE_NAME).write_text("of a later update")
+
+    writes = {
+        "mark": lambda: mark_old_name(plan.move, state, stands_still),
+        "manifest": lambda: rewrite_manifests(plan.move, wish, stands_still),
+    }
+    with pytest.raises(LeaseLost, match="Another process"):
+        writes[step]()
+    assert mark_file(state, "silver").read_text() == "{}"
+    assert (state / FILE_NAME).read_text() == "of a later update"
 
 
 def test_killed_moves(done):
