@@ -239,3 +239,37 @@ def counted():
     with pytest.raises(NeverIncrementalizable, match="TIME_FUNCTION") as refused:
         case.manifest()
     assert "'known'" in str(refused.value)
+
+
+GROUPED = {
+    "tried": "select k, try_sum(v) v, count(*) n from events group by k",
+    "rolled": "select k, day, sum(v) v from events group by rollup(k, day)",
+    "sets": "select k, day, grouping_id() g, count(*) n from events group by grouping sets ((k, day), (k), ())",
+    "unpivoted": "select k, c, x from events unpivot (x for c in (v, w))",
+    "pivoted": "select * from (select k, day, v from events) pivot (sum(v) for k in (0 as a, 1 as b))",
+}
+
+
+def test_columns_that_a_view_does_not_use(pipeline: Any, spark: Any) -> None:
+    """A source gets a column more, and a comment: groups and totals, and rows made of columns, are left alone, and are followed as ever."""
+    declared = "".join(
+        f"@dp.materialized_view(refresh_policy='incremental')\ndef {name}():\n    return spark.sql('{text}')\n"
+        for name, text in GROUPED.items()
+    )
+    case: PipelineCase = pipeline(declared)
+    table = f"delta.`{case.table('events')}`"
+    spark.sql(f"create table {table} (k bigint, day date, v bigint, w bigint) using delta")
+    spark.sql(f"insert into {table} select id % 3, date'2026-01-01', id, -id from range(9)")
+    assert case.update().state == "COMPLETED"
+    spark.sql(f"alter table {table} add column (more int)")
+    spark.sql(f"alter table {table} alter column v comment 'what it costs'")
+    assert planned(case, case.update()) == dict.fromkeys(GROUPED, "NO_OP")
+    spark.sql(f"update {table} set v = 10, k = 2, more = 1 where v = 1")
+    taken = planned(case, case.update())
+    assert not {name for name, technique in taken.items() if technique.startswith(("COMPLETE", "NO_OP"))}
+    assert case.rows("rolled", "v", "1")[-1] == (45,)
+    with case.resolved() as resolved:
+        (followed,) = explain(resolved, "tried")["sources"]
+    # Nothing is added to a sum that may have been too large, and nobody says so before.
+    assert followed["rows_added"] == "GENERIC_AGGREGATE"
+    assert sorted(case.rows("unpivoted", "x", "1"))[-1] == (10,)

@@ -13,7 +13,8 @@ _MODE = "delta.columnMapping.mode"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _IDS = ("delta.columnMapping.id", "delta.columnMapping.nested.ids")
 # Of a column's metadata, what says where its values lie and how they compare: the schema calls all texts `string`.
-_DECIDING = ("delta.columnMapping", "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
+_MAPPED = "delta.columnMapping"
+_DECIDING = (_MAPPED, "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
 
 
 def mapping_of(configuration: Mapping[str, Any]) -> str:
@@ -34,6 +35,22 @@ def columns_by_name(schema: str, mapping: str) -> dict[str, str]:
         described = {key: value for key, value in _described(field, mapping).items() if key != "nullable"}
         shown[field["name"].lower()] = json.dumps(described, sort_keys=True)
     return shown
+
+
+def types_by_name(schema: str) -> dict[str, str]:
+    """Each column's type by its name in lower case, with its collations: what a query knows of it, wherever its values lie."""
+    return {
+        name: json.dumps(_unmapped(json.loads(described)))
+        for name, described in columns_by_name(schema, "none").items()
+    }
+
+
+def _unmapped(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_unmapped(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {key: _unmapped(value) for key, value in part.items() if not key.startswith(_MAPPED)}
 
 
 def _described(part: Any, mapping: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from headwater.checkpoints.flow_identity import flow_identity
 from headwater.delta_log.versions import snapshot_files, table_head
 from headwater.errors import SourceUnreachable
 from headwater.graph.manifest import SourceEntry
+from headwater.incremental.column_shapes import types_by_name
 from headwater.incremental.costs import (
     Limits,
     Reach,
@@ -26,13 +27,14 @@ from headwater.incremental.source_changes import (
     SourceChange,
     changes_between,
     gone_with_its_files,
+    metadata_at,
 )
 from headwater.incremental.source_needs import CHANGE_FEED, SourceNeeds
 from headwater.incremental.techniques import Issue, IssueType, Technique
 from headwater.metrics.fingerprint import source_table
 from headwater.storage.delta_tables import delta_table
 from headwater.storage.place import Place
-from headwater_spark.execution.refresh_decision import BEGINNINGS
+from headwater_spark.execution.refresh_decision import BEGINNINGS, other_query
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline
 from headwater_spark.resolution.incremental_views import RECOMPUTED, named_in
 
@@ -96,12 +98,18 @@ def outlook(
         "candidates": candidates,
     }
     reasons = (record, _other_query(pipeline, view, table, record), *known.values())
-    issues = [one for one in reasons if isinstance(one, Issue)]
+    issues = sorted((one for one in reasons if isinstance(one, Issue)), key=_looked_at)
     issues = issues or behind_subqueries(sizes, columns)
     if issues:
         reason = f"{issues[0].reason} [{issues[0].name}]"
         return body | {"not_incremental": reason, "begins": issues[0].kind in BEGINNINGS}
     return body | followed(technique(moved), sizes, full_seconds, total, refresh, candidates, limits)
+
+
+def _looked_at(issue: Issue) -> int:
+    """When a refresh meets an issue: what it has no longer, then its query, then what changed."""
+    order = (IssueType.CHANGE_SET_MISSING, IssueType.QUERY_FINGERPRINT_CHANGED)
+    return order.index(issue.kind) if issue.kind in order else len(order)
 
 
 def _other_query(
@@ -226,8 +234,22 @@ def change_since(
     issue = before.break_before(head, folder, name)
     if issue is not None:
         return issue
+    used = columns is not None
     if columns is None:
         columns = frozenset(field.name for field in delta_table(folder).schema().fields)
     change = changes_between(folder, before.version, head.version, columns, name)
+    if used and isinstance(change, Issue) and _has_other_types(folder, before.version, columns):
+        return other_query(change)
     gone = gone_with_its_files(folder, change, name) if isinstance(change, SourceChange) else None
     return gone or change
+
+
+def _has_other_types(folder: Place, version: int, columns: Collection[str]) -> bool:
+    """Whether one of the columns has another type than at a version: the same text is another query then."""
+    before = metadata_at(folder, version)
+    if before is None:
+        return False
+    was, now = (
+        types_by_name(text) for text in (before["schemaString"], delta_table(folder).schema().to_json())
+    )
+    return any(was.get(name.lower()) != now.get(name.lower()) for name in columns)

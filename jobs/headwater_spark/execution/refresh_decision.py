@@ -182,8 +182,8 @@ class RefreshDecision:
 
     def _other_query(self, query: ExaminedQuery, previous: RefreshRecord) -> Issue | None:
         if previous.fingerprint != query.fingerprint:
-            reason = "the view's query, its rules, or what it is stored as has changed"
-            return Issue(IssueType.QUERY_FINGERPRINT_CHANGED, reason + self._by_source(query, previous))
+            known = previous.sources is not None
+            return other_query(self._read_changes(query, previous) if known else None)
         before, now = dict(previous.settings), dict(self.settings)
         if before.pop(TIME_ZONE, None) != now.pop(TIME_ZONE, None):
             return Issue(IssueType.TIME_ZONE_CHANGED, "the session has another time zone")
@@ -191,9 +191,6 @@ class RefreshDecision:
         if changed:
             return Issue(IssueType.CONFIGURATION_CHANGED, f"{', '.join(changed)} changed")
         return None
-
-    def _by_source(self, query: ExaminedQuery, previous: RefreshRecord) -> str:
-        return by_source(None if previous.sources is None else self._read_changes(query, previous))
 
     def _other_input(self, previous: RefreshRecord) -> Issue | None:
         for key, now in self.others.items():
@@ -334,10 +331,19 @@ class RefreshDecision:
         return shown
 
 
-def by_source(issue: Issue | None) -> str:
-    """What of a source makes another query of one that nobody has edited: another column, or another table of the same name."""
-    others = (IssueType.DATA_SCHEMA_CHANGED, IssueType.CHANGE_SET_MISSING)
-    return f": {issue.reason}" if issue is not None and issue.kind in others else ""
+def other_query(issue: Issue | None) -> Issue:
+    """Why a view with another query than at its last refresh is recomputed.
+
+    Args:
+        issue: why changes of a source can't be followed, None where they can: another column, or another table of the same name,
+            makes another query of one that nobody has edited.
+    """
+    if issue is not None and issue.kind is IssueType.CHANGE_SET_MISSING:
+        return issue
+    reason = "the view's query, its rules, or what it is stored as has changed"
+    by_source = issue is not None and issue.kind is IssueType.DATA_SCHEMA_CHANGED
+    more = f": {issue.reason}" if issue is not None and by_source else ""
+    return Issue(IssueType.QUERY_FINGERPRINT_CHANGED, reason + more)
 
 
 def reasons(since_last: Issue | None, lasting: Sequence[Issue]) -> tuple[Issue, ...]:

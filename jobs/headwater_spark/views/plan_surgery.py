@@ -26,6 +26,7 @@ from headwater_spark.plans.plan_walk import (
     plan_nodes,
 )
 from headwater_spark.views.inexact_columns import with_collations
+from headwater_spark.views.lossy_sums import TRY_SUM, with_lossy_sums
 from headwater_spark.views.plan_description import Node, read_plan
 from headwater_spark.views.recipes import (
     Columns,
@@ -51,6 +52,7 @@ _WITHOUT_SUBQUERIES = (
     "RewritePredicateSubquery",
     "PushPredicateThroughJoin",
 )
+_PRUNING = ("ColumnPruning",)
 _MOST_NESTED = 4
 # How plans print subqueries, and joins that changed rows can't be followed through.
 _SUBQUERIES = ("scalar-subquery#", "exists#", "list#")
@@ -122,14 +124,14 @@ class ViewPlan:
         self._jvm = jvm
         analysed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
         # What a WITH clause names is put where it is read, so that each read is a leaf of its own.
-        self._plan = self._in_joins(
-            self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
-        )
+        inlined = self._class(f"{_CATALYST}.optimizer.InlineCTE")(True, False).apply(analysed)
+        self._plan = self._of_used_columns(self._in_joins(inlined))
         text = str(self._plan.toJSON())
         self._nodes = list(_in_order(self._plan))
         root = read_plan(text, self._projections())
         collated = self._collated(root)
-        self.root: Node = with_collations(root, collated) if collated else root
+        root = with_collations(root, collated) if collated else root
+        self.root: Node = with_lossy_sums(root) if self._has_lossy_sums() else root
         self._has_python = "PythonUD" in text
         self._attributes: dict[int, Any] = {}
 
@@ -212,6 +214,11 @@ class ViewPlan:
             if _COLLATION in str(column.dataType().simpleString()).lower()
         }
 
+    def _has_lossy_sums(self) -> bool:
+        """Whether a sum of the plan may be NULL since it was too large."""
+        ansi = str(self.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+        return not ansi or TRY_SUM in self.text
+
     def _in_joins(self, plan: Any) -> Any:
         """A plan whose joins have the conditions of a WHERE clause above them, and with joins for subqueries, where there can be.
 
@@ -230,6 +237,12 @@ class ViewPlan:
         if made is plan or any(word in text for word in _NOT_FOLLOWED):
             return joined
         return made
+
+    def _of_used_columns(self, plan: Any) -> Any:
+        """A plan whose Expands make no columns that nobody reads: of ROLLUP and the like they make all that the table has."""
+        if not any(class_name(node).endswith(".Expand") for node in _in_order(plan)):
+            return plan
+        return self._ruled(plan, _PRUNING)
 
     def _ruled(self, plan: Any, rules: Sequence[str]) -> Any:
         for rule in rules:

@@ -189,11 +189,7 @@ class Techniques:
             return ()
         if (texts := self._partition_texts) and has_null_partition(self._table, texts):
             return ()  # it may be of a text that is stored so: two groups that can't be told apart
-        ansi = str(self._plan.session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
-        summed = Merging.SUM in groups.columns
-        if not mergeable(groups, self._types) or (
-            summed and not (ansi and "try_sum(" not in self._plan.text)
-        ):
+        if not mergeable(groups, self._types):
             return ()
         return list(zip(self._names, groups.columns, strict=True))
 

@@ -11,7 +11,7 @@ from headwater.incremental.costs import Effort, Reach
 from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshPolicy, Technique
 from headwater_spark.execution import refresh_decision as module
-from headwater_spark.execution.refresh_decision import Decision, RefreshDecision, by_source, reasons
+from headwater_spark.execution.refresh_decision import Decision, RefreshDecision, other_query, reasons
 
 CHOSEN = Decision(
     Planned(Technique.ROW_BASED), None, 2.0, 10.0, (), True, 0.05, Technique.ROW_BASED
@@ -59,10 +59,14 @@ def test_chance_is_not_an_edit() -> None:
 
 
 def test_a_source_that_made_another_query_is_named() -> None:
-    """One with another column, or in whose place another table lies; that its log was cut makes no other query."""
-    for kind in (IssueType.DATA_SCHEMA_CHANGED, IssueType.CHANGE_SET_MISSING):
-        assert by_source(Issue(kind, "t is another table")) == ": t is another table"
-    assert by_source(Issue(IssueType.CDF_UNAVAILABLE, "cut")) == by_source(None) == ""
+    """One with another column is named, one that was made anew is the reason itself; that its log was cut makes no other query."""
+    column = other_query(Issue(IssueType.DATA_SCHEMA_CHANGED, "the column k of t is not what it was"))
+    assert column.kind is IssueType.QUERY_FINGERPRINT_CHANGED
+    assert column.reason.endswith("has changed: the column k of t is not what it was")
+    anew = Issue(IssueType.CHANGE_SET_MISSING, "t is another table")
+    assert other_query(anew) is anew
+    assert other_query(Issue(IssueType.CDF_UNAVAILABLE, "cut")) == other_query(None)
+    assert other_query(None).reason.endswith("has changed")
 
 
 @pytest.mark.parametrize("moved", [True, False])

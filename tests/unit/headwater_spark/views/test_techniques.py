@@ -15,6 +15,7 @@ from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater.incremental.techniques import Issue, Technique
 from headwater_spark.views import techniques as module
 from headwater_spark.views.appended_rows import Merging
+from headwater_spark.views.lossy_sums import with_lossy_sums
 from headwater_spark.views.plan_description import Node
 from headwater_spark.views.techniques import Techniques
 
@@ -27,7 +28,7 @@ APPENDED, CHANGED = ChangeKind.APPENDED, ChangeKind.CHANGED
 
 
 def techniques(
-    root: Node, *kinds: ChangeKind, ansi: str = "true", text: str = "sum(", stored: dict[str, str] | None = None,
+    root: Node, *kinds: ChangeKind, stored: dict[str, str] | None = None,
     partitions: tuple[str, ...] = (), names: tuple[str, ...] = (), types: tuple[str, ...] = (),
 ) -> Techniques:  # fmt: skip
     """What can be done for a query whose sources changed like this."""
@@ -41,13 +42,8 @@ def techniques(
     known: dict[str, T.DataType] = {"string": T.StringType(), "bigint": T.LongType()}
     given = types or ("bigint",) * len(columns)
     fields = [T.StructField(name, known[kind]) for name, kind in zip(columns, given, strict=True)]
-    settings = {"spark.sql.ansi.enabled": ansi}
-    session = SimpleNamespace(
-        conf=SimpleNamespace(get=lambda name, default=None: settings.get(name, default))
-    )
-    plan = SimpleNamespace(
-        root=root, session=session, text=text, frame=SimpleNamespace(schema=T.StructType(fields))
-    )
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default=None: default))
+    plan = SimpleNamespace(root=root, session=session, frame=SimpleNamespace(schema=T.StructType(fields)))
     query: Any = SimpleNamespace(plan=plan, tables=tables, columns={number: ["c1"] for number in leaves})
     changes = {key: SourceChange(kind, 1, 2) for (key, _), kind in zip(tables.values(), kinds, strict=True)}
     types_stored = stored or dict(zip(columns, given, strict=True))
@@ -77,18 +73,17 @@ def test_a_view_with_rules():
 
 
 @pytest.mark.parametrize(
-    ("more", "merged"),
+    ("root", "more", "merged"),
     [
-        ({}, True),
-        ({"ansi": "false"}, False),  # a sum that is too large would wrap around
-        ({"text": "try_sum("}, False),
-        ({"stored": {"c1": "bigint", "c21": "decimal(20,0)"}}, False),
-        ({"names": ("c1", "c1")}, False),
+        (SUMS, {}, True),
+        (with_lossy_sums(SUMS), {}, False),
+        (SUMS, {"stored": {"c1": "bigint", "c21": "decimal(20,0)"}}, False),
+        (SUMS, {"names": ("c1", "c1")}, False),
     ],
 )
-def test_sums_that_are_added_up(more: dict[str, Any], merged: bool):
+def test_sums_that_are_added_up(root: Node, more: dict[str, Any], merged: bool):
     """Only where the sum of two sums is the sum of all, or fails as that would, in the type that the table has."""
-    chosen = techniques(SUMS, APPENDED, **more).choose(judged=False)
+    chosen = techniques(root, APPENDED, **more).choose(judged=False)
     assert (chosen is Technique.GROUP_AGGREGATE) is merged
 
 
