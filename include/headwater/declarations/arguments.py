@@ -104,7 +104,9 @@ def text_map(
     texts = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
     wrong = wrong_setting(texts, of_flow=True) if argument in _OF_FLOWS else None
     if wrong is not None:
-        raise UnsupportedArgument(f"{argument}: {wrong}.", where=where)
+        raise UnsupportedArgument(
+            f"{argument}: {wrong}.", where=where, remedy="Correct its value, or leave it out."
+        )
     if argument in _OF_FLOWS:
         place = SettingPlace.VIEW if of_view else _OF_FLOWS[argument]
         refused = wrong_place(texts, place)

@@ -99,7 +99,7 @@ def merged_schema(
                     f"The column {field.name!r} of {dataset.name!r} is {existing.dataType.simpleString()}, and "
                     f"{flow.name!r} returns {field.dataType.simpleString()}.",
                     where=flow.location,
-                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{existing.dataType.simpleString()}").',
+                    remedy=f"Cast it in the query: {_cast(flow, field.name, existing.dataType)}.",
                 )
             elif not declared and existing.dataType != field.dataType:
                 fields[field.name.lower()] = _nullable(existing)
@@ -112,6 +112,13 @@ def merged_schema(
 def _alike(existing: StructField, field: StructField) -> bool:
     """Whether two columns are of one type. Whether parts may be NULL depends on the rows, and is checked by Delta."""
     return _nullable(existing).dataType == _nullable(field).dataType
+
+
+def _cast(flow: Flow, name: str, kind: DataType) -> str:
+    """A cast in the language of the flow."""
+    if flow.location is not None and flow.location.in_sql:
+        return f"CAST({name} AS {kind.simpleString().upper()}) AS {name}"
+    return f'F.col("{name}").cast("{kind.simpleString()}")'
 
 
 def _nullable(field: StructField) -> StructField:

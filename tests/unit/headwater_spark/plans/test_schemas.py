@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
 from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater_spark.plans.schemas import (
     merged_schema,
@@ -51,6 +52,15 @@ def test_flows_that_disagree():
     with pytest.raises(QueryFailed, match="'b' returns string") as caught:
         merged_schema(ORDERS, [flow("a", id=INT), flow("b", id=TEXT)], None)
     assert '.cast("int")' in caught.value.remedy
+
+
+def test_a_cast_in_the_language_of_the_flow():
+    """A statement of SQL is corrected in SQL."""
+    other, columns = flow("b", id=TEXT)
+    other = replace(other, location=SourceLocation("b.sql", 3))
+    with pytest.raises(QueryFailed) as caught:
+        merged_schema(ORDERS, [flow("a", id=INT), (other, columns)], None)
+    assert caught.value.remedy == "Cast it in the query: CAST(id AS INT) AS id."
 
 
 @pytest.mark.parametrize(
