@@ -161,12 +161,24 @@ def test_a_schema_as_ddl(pipeline):
         assert comment == "another"
 
 
+COLUMNS = "id INT, name STRING, day DATE"
+
+
 @pytest.mark.parametrize(
     ("ddl", "what"),
     [
         ("id INT DEFAULT 1", "DEFAULT"),
         ("id INT, PRIMARY KEY (id)", "more in it"),
         ("id INTT", "does not parse"),
+        (
+            f"{COLUMNS}, twice INT GENERATED ALWAYS AS (nope * 2)",
+            "compute 'twice' of 't': .*non-existent column",
+        ),
+        (f"{COLUMNS}, twice DATE GENERATED ALWAYS AS (id * 2)", "compute 'twice' of 't': .*expression type"),
+        (
+            f"{COLUMNS}, chance DOUBLE GENERATED ALWAYS AS (rand())",
+            "compute 'chance' of 't': .*non deterministic",
+        ),
     ],
 )
 def test_a_schema_that_cannot_be(pipeline, ddl, what):

@@ -38,6 +38,7 @@ from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.generated_columns import check_generated
 from headwater_spark.resolution.numbered_rows import check_numbered
 from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
@@ -130,6 +131,7 @@ def _resolve(
     for dataset in datasets:
         evaluation.schema_of(dataset)
         check_table_properties(evaluation.session, dataset)
+        check_generated(evaluation.session, dataset)
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame, stubs)
