@@ -189,6 +189,32 @@ def test_a_schema_that_cannot_be(pipeline, ddl, what):
     assert case.nothing_written()
 
 
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ({"spark.executor.memory": "1g"}, "spark.executor.memory can't be set"),
+        ({"spark.sql.warehouse.dir": "/x"}, "spark.sql.warehouse.dir can't be set"),
+        ({"spark.sql.shuffle.partitions": "many"}, "spark.sql.shuffle.partitions can't be set"),
+    ],
+)
+def test_settings_that_no_query_has(pipeline, setting, what):
+    """A setting of the whole application, or a value that Spark does not take, is refused with its line before anything is written."""
+    case = pipeline(source(f"spark_conf={setting}"))
+    with pytest.raises(UnsupportedArgument, match=what) as caught:
+        case.update()
+    assert caught.value.where == case.line_of("@dp.table")
+    assert "under `spark`" in caught.value.remedy
+    assert case.nothing_written()
+
+
+def test_settings_that_a_query_has(pipeline, spark):
+    """Settings of queries, of pipelines, and of the user's own are taken, and the session is left as it was."""
+    given = {"pipelines.trigger.interval": "10 seconds", "my.own": "x", "spark.sql.shuffle.partitions": "7"}
+    before = {name: spark.conf.get(name, None) for name in given}
+    assert pipeline(source(f"spark_conf={given}")).manifest().flows
+    assert {name: spark.conf.get(name, None) for name in given} == before
+
+
 PRIVATE = """
 @dp.table(private=True)
 def hidden():
