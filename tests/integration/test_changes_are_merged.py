@@ -107,8 +107,10 @@ def test_the_worked_example(pipeline):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ('keys=["user"], sequence_by="at"', "did you mean 'userId'|which the source does not have"),
+        ('keys=["user"], sequence_by="at"', "which the source does not have"),
         ('keys=["userId"], sequence_by="at"', "sequence_by does not fit"),
+        ('keys=["userId"], sequence_by=F.max("sequenceNum")', "sequence_by does not fit"),
+        ('keys=["userId"], sequence_by="sequenceNum", apply_as_deletes="count(*) > 1"', "apply_as_deletes does not fit"),
         ('keys=["userId"], sequence_by="sequenceNum", column_list=["userId"], except_column_list=["city"]', "exclude each other"),
         ('keys=["userId"], sequence_by="sequenceNum", except_column_list=["userId"]', "must keep its keys"),
         ('keys=["userId"], sequence_by="sequenceNum", stored_as_scd_type=2, apply_as_truncates="true"', "needs type 1"),

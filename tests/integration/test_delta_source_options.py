@@ -15,7 +15,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.pipeline_case import PipelineCase, UpdateReport
 
-from headwater.errors import HeadwaterError, QueryFailed, SourceSchemaChanged, UnsupportedArgument
+from headwater.errors import (
+    HeadwaterError,
+    InvalidSourceOption,
+    QueryFailed,
+    SourceSchemaChanged,
+    UnsupportedArgument,
+)
 from headwater_spark.testing.local_session import forget_tables
 
 DAY = datetime(2023, 4, 18, tzinfo=UTC)
@@ -228,6 +234,28 @@ def test_columns_are_added_at_the_source(copied: Copied):
     append(case, 3, table="widened", size=6, color="red")
     assert case.update(tables=("stops",)).state == "COMPLETED"
     assert case.columns("stops") == ["id", "day", "size", "color"]
+
+
+def test_an_option_that_is_misspelled(pipeline):
+    """Spark would pass over it and read other rows: refused with its line, in streams and batches, by folder and by name."""
+    reads = (
+        'readStream.option("skipChangeComits", True).format("delta").load(LANDING + "/events")',
+        'readStream.option("maxFilesPerTriger", 1).table("events")',
+        'read.option("versionAsOff", 1).format("delta").load(LANDING + "/events")',
+        'read.option("versionAsOff", 1).table("events")',
+    )
+    case = pipeline()
+    append(case, 1)
+    for read in reads:
+        case.rewrite(
+            f"@dp.table\ndef events():\n    return spark.readStream.format('delta').load(LANDING + '/events')\n\n"
+            f"@dp.table\ndef copy():\n    return spark.{read}\n"
+        )
+        with pytest.raises(InvalidSourceOption, match="There is no option") as refused:
+            case.update()
+        assert "Did you mean" in refused.value.remedy
+        assert refused.value.where == case.line_of(read)
+    assert case.nothing_written()
 
 
 def test_event_time_order_in_batches(pipeline):

@@ -161,12 +161,24 @@ def test_a_schema_as_ddl(pipeline):
         assert comment == "another"
 
 
+COLUMNS = "id INT, name STRING, day DATE"
+
+
 @pytest.mark.parametrize(
     ("ddl", "what"),
     [
         ("id INT DEFAULT 1", "DEFAULT"),
         ("id INT, PRIMARY KEY (id)", "more in it"),
         ("id INTT", "does not parse"),
+        (
+            f"{COLUMNS}, twice INT GENERATED ALWAYS AS (nope * 2)",
+            "compute 'twice' of 't': .*non-existent column",
+        ),
+        (f"{COLUMNS}, twice DATE GENERATED ALWAYS AS (id * 2)", "compute 'twice' of 't': .*expression type"),
+        (
+            f"{COLUMNS}, chance DOUBLE GENERATED ALWAYS AS (rand())",
+            "compute 'chance' of 't': .*non deterministic",
+        ),
     ],
 )
 def test_a_schema_that_cannot_be(pipeline, ddl, what):
@@ -175,6 +187,32 @@ def test_a_schema_that_cannot_be(pipeline, ddl, what):
     with pytest.raises(UnsupportedArgument, match=what):
         case.manifest()
     assert case.nothing_written()
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ({"spark.executor.memory": "1g"}, "spark.executor.memory can't be set"),
+        ({"spark.sql.warehouse.dir": "/x"}, "spark.sql.warehouse.dir can't be set"),
+        ({"spark.sql.shuffle.partitions": "many"}, "spark.sql.shuffle.partitions can't be set"),
+    ],
+)
+def test_settings_that_no_query_has(pipeline, setting, what):
+    """A setting of the whole application, or a value that Spark does not take, is refused with its line before anything is written."""
+    case = pipeline(source(f"spark_conf={setting}"))
+    with pytest.raises(UnsupportedArgument, match=what) as caught:
+        case.update()
+    assert caught.value.where == case.line_of("@dp.table")
+    assert "under `spark`" in caught.value.remedy
+    assert case.nothing_written()
+
+
+def test_settings_that_a_query_has(pipeline, spark):
+    """Settings of queries, of pipelines, and of the user's own are taken, and the session is left as it was."""
+    given = {"pipelines.trigger.interval": "10 seconds", "my.own": "x", "spark.sql.shuffle.partitions": "7"}
+    before = {name: spark.conf.get(name, None) for name in given}
+    assert pipeline(source(f"spark_conf={given}")).manifest().flows
+    assert {name: spark.conf.get(name, None) for name in given} == before
 
 
 PRIVATE = """

@@ -151,6 +151,12 @@ def run_arguments(parsed: argparse.Namespace) -> RunArguments:
         raise UsageError(
             "--full-refresh and --full-refresh-all exclude each other.", remedy="Give one of them."
         )
+    narrower = next((name for name in ("tables", "flows") if values.get(name)), None)
+    if values.get("full_refresh_all") and narrower is not None:
+        raise UsageError(
+            f"--{narrower} and --full-refresh-all exclude each other: the second empties every table.",
+            remedy="To refill some tables: --full-refresh A,B. To refill all: --full-refresh-all alone.",
+        )
     named = [name for name in _SELECTING if values.get(name)]
     if values.get("refresh_failed") and named:
         option = named[0].replace("_", "-")

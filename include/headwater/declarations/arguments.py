@@ -78,7 +78,7 @@ def columns(
     """Names of columns (or of ``what``) as a tuple; one bare string is one name."""
     if value is None:
         return ()
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     if not all(isinstance(name, str) for name in names):
         raise UnsupportedArgument(
             f"{argument} takes {what}.", where=where, remedy=f'Write {argument}=["a", "b"].'
@@ -96,10 +96,17 @@ def text_map(
         raise UnsupportedArgument(
             f"{argument} takes a dict.", where=where, remedy=f'Write {argument}={{"key": "value"}}.'
         )
+    empty = next((key for key, one in value.items() if one is None), None)
+    if empty is not None:  # as text it would be the word None
+        raise UnsupportedArgument(
+            f"{argument}: {empty!r} is None.", where=where, remedy="Give it a value, or leave it out."
+        )
     texts = {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
     wrong = wrong_setting(texts, of_flow=True) if argument in _OF_FLOWS else None
     if wrong is not None:
-        raise UnsupportedArgument(f"{argument}: {wrong}.", where=where)
+        raise UnsupportedArgument(
+            f"{argument}: {wrong}.", where=where, remedy="Correct its value, or leave it out."
+        )
     if argument in _OF_FLOWS:
         place = SettingPlace.VIEW if of_view else _OF_FLOWS[argument]
         refused = wrong_place(texts, place)

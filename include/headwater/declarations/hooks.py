@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from headwater.declarations.callables import check_callable
 from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.event_hook import EventHook
 from headwater.definitions.source_location import caller_location, function_location
@@ -13,8 +13,6 @@ from headwater.errors import UnsupportedArgument
 from headwater.graph.registry import active_registry
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-_FORM = "Write @dp.on_event_hook above a function of one argument, the event."
 
 
 @checked_arguments
@@ -45,33 +43,8 @@ def on_event_hook(
         if registry is None:
             return function
         location = function_location(function) or where
-        _check_callable(function, location)
+        check_callable("dp.on_event_hook", function, ({},), "one argument, the event", location)
         registry.add_hook(EventHook(function.__name__, function, limit, location))
         return function
 
     return decorate if user_event_hook_fn is None else decorate(user_event_hook_fn)
-
-
-def _check_callable(function: Any, where: object) -> None:
-    if not callable(function) or not hasattr(function, "__name__"):
-        raise UnsupportedArgument(
-            f"dp.on_event_hook decorates a function, not {type(function).__name__}.",
-            where=where,
-            remedy=_FORM,
-        )
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise UnsupportedArgument(
-            f"dp.on_event_hook: {function.__name__!r} is a coroutine or generator; calling it would do nothing.",
-            where=where,
-            remedy=_FORM,
-        )
-    try:
-        inspect.signature(function).bind({})
-    except TypeError:
-        raise UnsupportedArgument(
-            f"dp.on_event_hook: {function.__name__!r} can't be called with one argument.",
-            where=where,
-            remedy=_FORM,
-        ) from None
-    except ValueError:
-        return  # a function in C does not describe its arguments

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from headwater.declarations.arguments import text_map
+from headwater.declarations.callables import check_callable
 from headwater.declarations.keywords import checked_arguments
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.sink import Sink, SinkKind
@@ -73,11 +74,10 @@ def foreach_batch_sink(batch_handler: Function | None = None, *, name: str | Non
         if registry is None:
             return function
         where = function_location(function) or caller_location()
-        if not callable(function):
-            raise UnsupportedArgument(
-                "dp.foreach_batch_sink decorates a function of a DataFrame and a number.", where=where
-            )
-        label = name or function.__name__
+        arguments = (None, 0)
+        label = check_callable(
+            "dp.foreach_batch_sink", function, arguments, "a DataFrame and a number", where, name=name
+        )
         registry.add_dataset(
             Dataset(
                 registry.canonical(label, where),

@@ -94,7 +94,7 @@ class Finding:
         """How to say that it is meant."""
         if self.where is None:
             return f"`lint: {{ignore: [{self.code}]}}` in pipeline.yml"
-        mark = "--" if self.where.file.lower().endswith(".sql") else "#"
+        mark = "--" if self.where.in_sql else "#"
         return f"`{mark} headwater: ignore[{self.code}]` in the definition, with the reason"
 
     def as_dict(self) -> dict[str, object]:

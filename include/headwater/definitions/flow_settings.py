@@ -27,6 +27,9 @@ TRIGGER_INTERVAL = "pipelines.trigger.interval"
 TRIGGER = "pipelines.trigger"
 # Headwater's own: whether small batches of AUTO CDC may be decided and written from the driver, without a MERGE.
 FAST_PATH = "pipelines.cdc.fastPath"
+# Of a table: whether a full refresh may empty it; and whether maintenance looks after it, in any letter case.
+RESET_ALLOWED = "pipelines.reset.allowed"
+MANAGED = "pipelines.autoOptimize.managed"
 
 # How often a flow of a continuous pipeline looks for new data where nothing says so, as on Lakeflow.
 STREAM_INTERVAL = timedelta(seconds=5)
@@ -37,6 +40,7 @@ REAL_TIME_INTERVAL = timedelta(minutes=5)
 LEAST_REAL_TIME_INTERVAL = timedelta(seconds=5)
 
 _NUMBERS = (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES, CONCURRENT_FLOWS)
+_TRUTH_VALUES = tuple(name.lower() for name in (FAST_PATH, RESET_ALLOWED, MANAGED))
 _OF_UPDATES = (UPDATE_RETRIES, CONCURRENT_FLOWS)
 _MOST = 1000
 _SPARKS_TIME = re.compile(r"(\d+)(ms|s|m|min|h|d)?")
@@ -53,8 +57,10 @@ def wrong_setting(settings: Mapping[str, str], *, of_flow: bool = False) -> str 
     whole = next((name for name in _OF_UPDATES if of_flow and name in settings), None)
     if whole is not None:
         return f"{whole} is for whole updates: write it into `configuration` of the pipeline"
-    if FAST_PATH in settings and settings[FAST_PATH].strip().lower() not in ("true", "false"):
-        return f"{FAST_PATH} is true or false, not {settings[FAST_PATH]!r}"
+    for name in (name for name in settings if name.lower() in _TRUTH_VALUES):
+        # Anything but these two would count as true: a table that must not be emptied would be.
+        if settings[name].lower() not in ("true", "false"):
+            return f"{name} is true or false, not {settings[name]!r}"
     return _wrong_wait(settings) or _wrong_trigger(settings)
 
 

@@ -17,6 +17,8 @@ from headwater.definitions.flow_settings import (
     FIRST_WAIT,
     FLOW_RETRIES,
     LONGEST_WAIT,
+    MANAGED,
+    RESET_ALLOWED,
     SPARK_FLOW_RETRIES,
     TRIGGER,
     TRIGGER_INTERVAL,
@@ -45,11 +47,11 @@ HONOURED: dict[str, tuple[SettingPlace, ...]] = {
     TRIGGER_INTERVAL: _EVERYWHERE,
     UPDATE_RETRIES: (SettingPlace.CONFIGURATION,),
     CONCURRENT_FLOWS: (SettingPlace.CONFIGURATION, SettingPlace.SPARK),
-    "pipelines.autoOptimize.managed": (SettingPlace.TABLE,),
+    MANAGED: (SettingPlace.TABLE,),
     "pipelines.autoOptimize.zOrderCols": (SettingPlace.TABLE,),
     FAST_PATH: (SettingPlace.CONFIGURATION, SettingPlace.TABLE),
     "pipelines.cdc.tombstoneGCThresholdInSeconds": (SettingPlace.TABLE,),
-    "pipelines.reset.allowed": (SettingPlace.TABLE,),
+    RESET_ALLOWED: (SettingPlace.TABLE,),
 }
 # Read without regard to letter case.
 _ANY_CASE = ("pipelines.autooptimize.managed", "pipelines.autooptimize.zordercols")

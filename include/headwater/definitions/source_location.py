@@ -22,6 +22,11 @@ class SourceLocation:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether it is a line of SQL: what is to be written there is SQL too."""
+        return self.file.lower().endswith(".sql")
+
     def relative_to(self, folder: Path) -> SourceLocation:
         """The same place with the file named from ``folder``, where it lies below it."""
         try:

@@ -140,7 +140,7 @@ class Registry:
             raise DuplicateDataset(
                 f"The flow {flow.name!r} is defined twice.",
                 where=f"{flow.location}, and before at {taken.location}",
-                remedy="Give each flow its own name: dp.append_flow(target=..., name=...).",
+                remedy=f"Give each flow its own name: {_named(flow)}.",
             )
         self._flows[flow.name] = flow
 
@@ -263,6 +263,15 @@ def registering(registry: Registry) -> Iterator[Registry]:
         yield registry
     finally:
         _ACTIVE.reset(token)
+
+
+def _named(flow: Flow) -> str:
+    """How a flow like this one is given a name, in its language."""
+    if flow.location is not None and flow.location.in_sql:
+        return f"CREATE FLOW name AS {'INSERT INTO' if flow.changes is None else 'AUTO CDC INTO'} ..."
+    if flow.changes is not None:
+        return "dp.create_auto_cdc_flow(..., name=...)"
+    return "dp.append_flow(target=..., name=...)"
 
 
 def _defined_twice(dataset: Dataset, taken: Dataset) -> DuplicateDataset:

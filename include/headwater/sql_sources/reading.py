@@ -110,7 +110,7 @@ class _Reading:
             raise UnsupportedArgument(
                 f"SET: {wrong or (place.what if place else '')}.",
                 where=statement.place,
-                remedy=place.remedy if place else "",
+                remedy=place.remedy if place else "Correct its value, or leave it out.",
             )
         self._settings.update(setting)
 

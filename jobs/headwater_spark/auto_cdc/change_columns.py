@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from headwater.definitions.change_conditions import InvalidChangeFlow
 from headwater.definitions.change_flow import ChangeFlow
-from headwater.suggestions import nearest
+from headwater.suggestions import did_you_mean, nearest
 from headwater_spark.messages.source_errors import describe
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.partition_texts import STORED_AS_NULL, losing_texts
@@ -127,7 +127,11 @@ def change_columns(
     reading = _Reading(frame, where, lenient=flow.hydrates)
     keys = reading.names(flow.keys, "keys")
     if not keys:
-        raise _invalid("keys are needed: the columns that identify the row an event is about", where)
+        raise _invalid(
+            "keys are needed: the columns that identify the row an event is about",
+            where,
+            'Write keys=["id"], with the columns of the key.',
+        )
     fields = _chosen(flow, reading, keys, schema, where)
     chosen = [field.name for field in fields]
     values = [name for name in chosen if name not in keys]
@@ -169,7 +173,11 @@ class _Reading:
         self._where = where
         own = next((name for name in frame.columns if name.lower().startswith(OWN)), None)
         if own is not None:
-            raise _invalid(f"the source's column {own!r} has a name that is kept for the engine", where)
+            raise _invalid(
+                f"the source's column {own!r} has a name that is kept for the engine",
+                where,
+                f"Rename it in a view that reads the source, and name that view; or drop {own!r} there.",
+            )
 
     def plain_name(self, value: Any) -> str | None:
         """The source's column that ``value`` names, None where it is not a plain name."""
@@ -186,25 +194,33 @@ class _Reading:
             if name is None and self._lenient and argument != "keys":
                 continue
             if name is None:
-                near = nearest(str(item), self._frame.columns)
-                hint = f"; did you mean {near!r}?" if near else ""
                 raise _invalid(
-                    f"{argument} names {str(item)!r}, which the source does not have{hint}", self._where
+                    f"{argument} names {str(item)!r}, which the source does not have",
+                    self._where,
+                    did_you_mean(
+                        nearest(str(item), self._frame.columns),
+                        f"Its columns are: {', '.join(self._frame.columns)}.",
+                    ),
                 )
             if name in names:
-                raise _invalid(f"{argument} names {name!r} twice", self._where)
+                raise _invalid(f"{argument} names {name!r} twice", self._where, "Name it once.")
             names.append(name)
         return names
 
     def expression(self, value: Any, argument: str) -> Column:
         """A column or SQL text as an expression over the source."""
-        column = F.expr(value) if isinstance(value, str) else value
-        if not isinstance(column, Column):
-            raise _invalid(f"{argument} takes a column or SQL text, not {type(value).__name__}", self._where)
+        if not isinstance(value, str | Column):
+            raise _invalid(
+                f"{argument} takes a column or SQL text, not {type(value).__name__}",
+                self._where,
+                f'Write {argument}="column", or a column: F.col("column"), F.expr("SQL").',
+            )
         try:
-            self._frame.select(column)
+            column = F.expr(value) if isinstance(value, str) else value
+            self._frame.select("*", column)  # beside the columns of an event: no aggregate can stand there
         except PySparkException as error:
-            remedy = _HYDRATION if self._lenient else ""
+            there = f"Write an expression over the source's columns: {', '.join(self._frame.columns)}."
+            remedy = _HYDRATION if self._lenient else there
             raise _invalid(
                 f"{argument} does not fit the source: {describe(error)}", self._where, remedy
             ) from None
@@ -214,7 +230,11 @@ class _Reading:
         """The type of a sequence; a row that has not ended has no end, nor any part of one."""
         kind = self._frame.select(column.alias("s")).schema.toNullable()[0].dataType
         if not orderable(kind):
-            raise _invalid(f"{argument} is {kind.simpleString()}, which has no order", self._where)
+            raise _invalid(
+                f"{argument} is {kind.simpleString()}, which has no order",
+                self._where,
+                "Name a number, a text, a date, a timestamp, or a struct of such columns, compared in their order.",
+            )
         return kind
 
     def type_of(self, column: Column) -> str:
@@ -227,7 +247,11 @@ class _Reading:
             return None
         column = self.expression(value, argument)
         if self.type_of(column) not in ("boolean", "void"):
-            raise _invalid(f"{argument} is not a condition", self._where)
+            raise _invalid(
+                f"{argument} is {self.type_of(column)}, not a condition",
+                self._where,
+                "Write one that is true for such events: \"op = 'DELETE'\".",
+            )
         return column
 
 
@@ -235,7 +259,7 @@ def _chosen(
     flow: ChangeFlow, reading: _Reading, keys: list[str], schema: StructType, where: object
 ) -> tuple[StructField, ...]:
     if flow.columns is not None and flow.except_columns is not None:
-        raise _invalid("column_list and except_column_list exclude each other", where)
+        raise _invalid("column_list and except_column_list exclude each other", where, "Keep one.")
     if flow.columns is not None:
         names = reading.names(flow.columns, "column_list")
     else:
@@ -245,7 +269,8 @@ def _chosen(
         names = [name for name in schema.names if name not in excluded]
     missing = [key for key in keys if key not in names]
     if missing:
-        raise _invalid(f"the target must keep its keys, and {missing[0]!r} is left out", where)
+        remedy = f"Add {missing[0]!r} to column_list, or take it off except_column_list."
+        raise _invalid(f"the target must keep its keys, and {missing[0]!r} is left out", where, remedy)
     return tuple(schema[name] for name in names)
 
 
@@ -254,6 +279,7 @@ def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
         raise _invalid(
             "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other",
             where,
+            "Keep one.",
         )
     if flow.ignore_nulls_columns is not None:
         return [
@@ -272,10 +298,18 @@ def _selected(flow: ChangeFlow, reading: _Reading, ignored: list[str], where: ob
     if flow.hydrates:  # its rows set all columns, and are remembered as the changes are
         return F.lit(None).cast("array<string>")
     if ignored:
-        raise _invalid("columns_to_update and ignore_null_updates exclude each other", where)
+        raise _invalid(
+            "columns_to_update and ignore_null_updates exclude each other",
+            where,
+            "Keep columns_to_update where an event says which columns it sets, else ignore_null_updates.",
+        )
     names = reading.expression(flow.columns_to_update, "columns_to_update")
     if reading.type_of(names) != "array<string>":
-        raise _invalid("columns_to_update is not an array of column names", where)
+        raise _invalid(
+            f"columns_to_update is {reading.type_of(names)}, not an array of column names",
+            where,
+            "Name a column of the type array<string> of the events, with the names of the columns that each one sets.",
+        )
     # A NULL among the names would make the result of a lookup NULL.
     return F.transform(F.filter(names, lambda name: name.isNotNull()), F.lower)
 
@@ -288,11 +322,17 @@ def is_selected(name: str, selected: Column) -> Column:
 def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
     if flow.tracked_columns is not None and flow.untracked_columns is not None:
         raise _invalid(
-            "track_history_column_list and track_history_except_column_list exclude each other", where
+            "track_history_column_list and track_history_except_column_list exclude each other",
+            where,
+            "Keep one.",
         )
     if not flow.history:
         if flow.tracked_columns is not None or flow.untracked_columns is not None:
-            raise _invalid("only type 2 keeps a history to track", where)
+            raise _invalid(
+                "only type 2 keeps a history to track",
+                where,
+                "Say stored_as_scd_type=2 (STORED AS SCD TYPE 2 in SQL), or take the tracked columns out.",
+            )
         return []
     keys = reading.names(flow.keys, "keys")
 
@@ -313,7 +353,5 @@ def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
     return [name for name in values if name not in excluded]
 
 
-def _invalid(problem: str, where: object, remedy: str = "") -> InvalidChangeFlow:
-    return InvalidChangeFlow(
-        f"AUTO CDC: {problem}.", where=where, remedy=remedy or "Correct the call's arguments."
-    )
+def _invalid(problem: str, where: object, remedy: str) -> InvalidChangeFlow:
+    return InvalidChangeFlow(f"AUTO CDC: {problem}.", where=where, remedy=remedy)

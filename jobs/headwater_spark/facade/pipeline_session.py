@@ -25,6 +25,7 @@ from headwater_spark.sources.delta_options import delta_overrides
 from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
 from headwater_spark.sources.file_options import CHANGED_WITHIN, file_overrides, spark_times
 from headwater_spark.sources.kafka_options import kafka_overrides
+from headwater_spark.sources.misspelled_options import refuse_misspelled
 
 _CLOUD_FILES = "cloudfiles"
 _DELTA_PATH = re.compile(r"delta\s*\.\s*`([^`]+)`", re.IGNORECASE)
@@ -272,6 +273,7 @@ class _KnowsFormats(SubstitutingReader):
 
     def _translated(self) -> dict[str, str]:
         """Options to set over those given, so that open Spark's source means the same."""
+        refuse_misspelled(self.source_format, self.options_spelled)
         if self.source_format in ("delta", ""):
             return delta_overrides(self.options_given)
         if self.source_format != "kafka":
@@ -316,6 +318,7 @@ class PipelineBatchReader(_KnowsFormats, DataFrameReader):  # type: ignore[misc]
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803
         """A dataset of the pipeline, or else an existing table."""
+        refuse_misspelled("delta", self.options_spelled)
         if self.session.substitutes is not None:
             frame = self.session.substitutes.table(tableName, self.session, streaming=self.bounded)
             if frame is not None:

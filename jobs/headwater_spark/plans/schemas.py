@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     CalendarIntervalType,
     DataType,
     DayTimeIntervalType,
@@ -27,7 +26,7 @@ from headwater.definitions.dataset import Dataset
 from headwater.definitions.flow import Flow
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import DuplicateColumn, QueryFailed, UnsupportedArgument
-from headwater.suggestions import did_you_mean, nearest
+from headwater_spark.plans.layouts import check_layout
 from headwater_spark.plans.schema_text import GENERATED, IDENTITY, parse_schema
 
 # Spark keeps a watermark in a column's metadata; stored with a table it would leak into that table's readers.
@@ -100,13 +99,13 @@ def merged_schema(
                     f"The column {field.name!r} of {dataset.name!r} is {existing.dataType.simpleString()}, and "
                     f"{flow.name!r} returns {field.dataType.simpleString()}.",
                     where=flow.location,
-                    remedy=f'Cast it in the query: F.col("{field.name}").cast("{existing.dataType.simpleString()}").',
+                    remedy=f"Cast it in the query: {_cast(flow, field.name, existing.dataType)}.",
                 )
             elif not declared and existing.dataType != field.dataType:
                 fields[field.name.lower()] = _nullable(existing)
     if declared:
         _check_required(dataset, flows, declared)
-    _check_layout(dataset, fields)
+    check_layout(dataset, fields)
     return StructType(list(fields.values()))
 
 
@@ -115,49 +114,16 @@ def _alike(existing: StructField, field: StructField) -> bool:
     return _nullable(existing).dataType == _nullable(field).dataType
 
 
+def _cast(flow: Flow, name: str, kind: DataType) -> str:
+    """A cast in the language of the flow."""
+    if flow.location is not None and flow.location.in_sql:
+        return f"CAST({name} AS {kind.simpleString().upper()}) AS {name}"
+    return f'F.col("{name}").cast("{kind.simpleString()}")'
+
+
 def _nullable(field: StructField) -> StructField:
     """A column in which everything may be NULL."""
     return StructType([field]).toNullable().fields[0]
-
-
-def _check_layout(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
-    if not fields:  # of a table that has no flows yet
-        return
-    _check_layout_names(dataset, "partition_cols", dataset.partition_columns, fields)
-    _check_layout_names(dataset, "cluster_by", dataset.cluster_columns, fields)
-    partitions = [name.lower() for name in dataset.partition_columns]
-    if partitions and set(partitions) == set(fields):
-        raise UnsupportedArgument(
-            f"{dataset.name!r} is to be partitioned by all of its columns: no column would be left in its files.",
-            where=dataset.location,
-            remedy="Leave one of them out of partition_cols, or use cluster_by.",
-        )
-    for name in dataset.partition_columns:
-        field = fields.get(name.lower())
-        if field is not None and isinstance(field.dataType, BinaryType):
-            raise UnsupportedArgument(
-                f"{dataset.name!r} is to be partitioned by {name!r}, which is binary: Delta keeps partitions as text, where most bytes come "
-                "back as others, and a row with a key is not met again.",
-                where=dataset.location,
-                remedy=f"Partition it by F.hex({name!r}) as a column of its own, or use cluster_by.",
-            )
-
-
-def _check_layout_names(
-    dataset: Dataset, argument: str, names: Sequence[str], fields: Mapping[str, StructField]
-) -> None:
-    # A table may be clustered by a field of a struct, named as outer.inner; Delta looks for what is inside.
-    missing = [name for name in names if not {name.lower(), name.lower().partition(".")[0]} & set(fields)]
-    if missing:
-        there = ", ".join(field.name for field in fields.values())
-        raise UnsupportedArgument(
-            f"{argument} of {dataset.name!r} names {', '.join(map(repr, missing))}, and its columns are: {there}.",
-            where=dataset.location,
-            remedy=did_you_mean(
-                nearest(missing[0].lower(), fields),
-                "Name a column of the table. Where it is one of files that are still to come, give their reader a schema.",
-            ),
-        )
 
 
 def _check_names(flow: Flow, schema: StructType) -> None:

@@ -76,6 +76,6 @@ def refuse_sink(dataset: Dataset) -> None:
 
 
 def _wrong_kind(flow: Flow, what: str, remedy: str) -> None:
-    in_sql = flow.location is not None and flow.location.file.lower().endswith(".sql")
+    in_sql = flow.location is not None and flow.location.in_sql
     remedy = _IN_SQL.get(remedy, remedy) if in_sql else remedy
     raise NotADataFrame(f"{flow.name!r}: {what}.", where=flow.location, remedy=remedy)

@@ -38,9 +38,11 @@ from headwater_spark.loader.loader import loaded_sources
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.plan_walk import reads_the_clock
 from headwater_spark.resolution.evaluation import Evaluation
+from headwater_spark.resolution.generated_columns import check_generated
 from headwater_spark.resolution.numbered_rows import check_numbered
 from headwater_spark.resolution.real_time import check_real_time
 from headwater_spark.resolution.refresh_policies import check_refresh_policy
+from headwater_spark.resolution.settable import check_settable
 from headwater_spark.resolution.sinks import public_options
 from headwater_spark.resolution.table_properties import check_table_properties
 from headwater_spark.sources.plan_sources import TableNames, plan_sources
@@ -130,6 +132,7 @@ def _resolve(
     for dataset in datasets:
         evaluation.schema_of(dataset)
         check_table_properties(evaluation.session, dataset)
+        check_generated(evaluation.session, dataset)
         for flow in evaluation.flows_of(dataset):
             frame = evaluation.frames[flow.name]
             check_refresh_policy(dataset, frame, stubs)
@@ -137,7 +140,7 @@ def _resolve(
             mode = evaluation.output_mode_of(flow)
             check_numbered(dataset, evaluation.kind_of(dataset), flow, mode, frame.columns)
     for flow in registry.flows():
-        evaluation.settings_of(flow)
+        check_settable(evaluation.session, flow, evaluation.settings_of(flow))
     check_waits(registry.flows(), [dataset.name for dataset in datasets], evaluation.reads_of)
     # Implicit views that nothing reads are not part of the graph.
     read = {name for names in evaluation.reads_of.values() for name in names}

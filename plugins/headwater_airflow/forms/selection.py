@@ -148,6 +148,12 @@ def read_selection(params: Mapping[str, Any], only: Sequence[str] = ()) -> Selec
             where="tasks: per_table",
             remedy="Run it by hand: `headwater run`, or with `tasks: watched`.",
         )
+    if everything and (tables or flows):
+        raise InvalidName(
+            "Every table is to be emptied and refilled, and some are named, too.",
+            where="full_refresh_all",
+            remedy="To refill some tables name them in full_refresh; to refill all leave `tables` and `flows` empty.",
+        )
     if failed and (tables or refresh or everything or flows or resets):
         raise InvalidName(
             "What failed chooses the tables, and others are named, too.",

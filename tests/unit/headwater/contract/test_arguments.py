@@ -68,6 +68,8 @@ def test_a_request_without_a_zone_was_made_in_utc():
         ["p", "--param", "=value"],
         ["p", "--tables", ","],
         ["p", "--full-refresh", "a", "--full-refresh-all"],
+        ["p", "--tables", "a", "--full-refresh-all"],
+        ["p", "--flows", "a", "--full-refresh-all"],
         ["p", "--refresh-failed", "--tables", "a"],
         ["p", "--refresh-failed", "--full-refresh-all"],
         ["p", "--flows", ","],

@@ -135,7 +135,15 @@ def test_clustering_that_is_left_to_the_platform_is_noted(registry: Registry):
         {"format": "parquet"},
         {"table_properties": ["x"]},
         {"table_properties": {"owner": "sales"}},
+        {"table_properties": {"x": None}},
         {"partition_cols": [1]},
+        {"partition_cols": 5},
+        {"cluster_by": 5},
+        {"comment": 5},
+        {"path": 5},
+        {"format": 5},
+        {"private": "no"},
+        {"temporary": "false"},
         {"partition_cols": ["a"], "cluster_by": ["b"]},
         {"spark_conf": "x=1"},
     ],
@@ -198,6 +206,22 @@ def test_a_call_that_does_not_fit(call: Any, what: str, remedy: str):
     assert what in caught.value.what
     assert f"{__file__}:" in str(caught.value.where)
     assert remedy in caught.value.remedy
+
+
+def test_a_truth_value_is_no_text(registry: Registry):
+    """``once="no"`` would be true: it is refused with the user's line, and nothing is declared; 0, 1 and None are what they are in Python."""
+    for call in (
+        lambda: dp.append_flow(target="t", once="no")(lambda: None),
+        lambda: dp.create_auto_cdc_flow("t", "s", ["id"], "n", ignore_null_updates="False"),
+        lambda: dp.create_auto_cdc_from_snapshot_flow("t", "s", ["id"], once=2),
+    ):
+        with pytest.raises(UnsupportedArgument, match="is True or False, not") as caught:
+            call()
+        assert f"{__file__}:" in str(caught.value.where)
+    assert not registry.flows()
+    dp.append_flow(target="t", name="f", once=1)(lambda: None)
+    dp.append_flow(target="t", name="g", once=None)(lambda: None)
+    assert [bool(flow.once) for flow in registry.flows()] == [True, False]
 
 
 def test_settings_of_a_table_without_a_query(registry: Registry):

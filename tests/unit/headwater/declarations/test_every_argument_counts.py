@@ -101,7 +101,7 @@ def declared(name: str, given: Mapping[str, Any]) -> object:
             else:
                 decorate = face(**given)
 
-                def rows(_: object = None) -> None:
+                def rows(_: object = None, _number: int = 0) -> None:
                     return None
 
                 decorate(dp.table(rows) if name.startswith("expect") else rows)

@@ -102,6 +102,20 @@ def test_nonsense_is_refused(wrong):
 
         assert name in refused.value.what
         assert __file__ in refused.value.where
+        assert refused.value.remedy
+
+
+@pytest.mark.parametrize("name", ["pipelines.reset.allowed", "pipelines.autoOptimize.managed"])
+def test_what_protects_a_table_is_true_or_false(name: str):
+    """Anything but "false" would count as true, and a table that says "no" to a full refresh would be emptied by one."""
+    for value in ("no", "0", "", "false "):
+        with registering(Registry()), pytest.raises(UnsupportedArgument, match="is true or false") as refused:
+            dp.create_streaming_table("orders", table_properties={name: value})
+        assert name in refused.value.what
+    for value in (False, "FALSE", "true"):
+        with registering(Registry()) as registry:
+            dp.create_streaming_table("orders", table_properties={name: value})
+            assert registry.datasets()
 
 
 def test_retries_of_updates_are_airflows():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from headwater import pipelines as dp
+from headwater.definitions.source_location import SourceLocation, declared_at
 from headwater.errors import DuplicateDataset, InvalidExpectation, InvalidName
 from headwater.graph.registry import Registry, active_registry, registering
 
@@ -98,8 +101,22 @@ def test_a_flow_defined_twice(registry: Registry):
     """Two flows of one name would share a checkpoint: refused with both places."""
     dp.create_streaming_table("orders")
     dp.append_flow(lambda: None, target="orders", name="web")
-    with pytest.raises(DuplicateDataset, match="flow 'web'"):
+    with pytest.raises(DuplicateDataset, match="flow 'web'") as caught:
         dp.append_flow(lambda: None, target="orders", name="web")
+    assert "dp.append_flow(target=..., name=...)" in caught.value.remedy
+
+
+def test_the_name_of_a_second_flow_of_changes(registry: Registry):
+    """What to write is in the language of the flow: a name of AUTO CDC in Python, a statement in SQL."""
+    for place, remedy in (
+        (None, "dp.create_auto_cdc_flow(..., name=...)"),
+        (SourceLocation("a.sql", 2), "CREATE FLOW name AS AUTO CDC INTO"),
+    ):
+        with registering(Registry(schema="shop")), declared_at(place) if place else nullcontext():
+            dp.create_auto_cdc_flow("users", "changes", ["id"], "n")
+            with pytest.raises(DuplicateDataset, match="flow 'users'") as caught:
+                dp.create_auto_cdc_flow("users", "changes", ["id"], "n")
+        assert remedy in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "../x", "1a", "a.b.c.d", "a;drop", "x" * 129, "ä"])

@@ -56,6 +56,15 @@ def test_the_selection_becomes_arguments():
     assert not read_selection({})
 
 
+@pytest.mark.parametrize("field", ["tables", "flows"])
+def test_all_from_scratch_is_not_for_some(field: str):
+    """Who names a table and wants all from scratch means that table, and would lose the rows of the others: refused with both ways."""
+    with pytest.raises(InvalidName, match="Every table") as caught:
+        read_selection({field: ["a"], "full_refresh_all": True})
+    assert "full_refresh" in caught.value.remedy
+    assert read_selection({"full_refresh_all": True}).arguments() == ["--full-refresh-all"]
+
+
 def test_a_task_of_one_table_refreshes_no_other():
     """With one submit per table, a refresh is passed only to the table it names."""
     params = {"tables": [], "full_refresh": ["a"]}

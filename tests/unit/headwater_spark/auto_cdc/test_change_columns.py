@@ -111,9 +111,21 @@ def test_columns_that_an_event_names():
     ],
 )  # fmt: skip
 def test_what_is_refused(arguments: dict[str, Any]):
-    """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other."""
-    with pytest.raises(InvalidChangeFlow):
+    """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other: each says what to do."""
+    with pytest.raises(InvalidChangeFlow) as caught:
         columns(**arguments)
+    assert caught.value.remedy
+    assert "the call" not in caught.value.remedy
+
+
+def test_the_remedy_names_the_column_that_was_meant():
+    """The nearest column of the source, and all of them where none is near."""
+    for key, remedy in (("Kez", "Did you mean 'Key'?"), ("missing", f"Its columns are: {', '.join(NAMES)}.")):
+        with pytest.raises(
+            InvalidChangeFlow, match=f"keys names '{key}', which the source does not have\\."
+        ) as caught:
+            columns(keys=(key,))
+        assert caught.value.remedy == remedy
 
 
 def test_keys_that_partitions_do_not_keep_whole():

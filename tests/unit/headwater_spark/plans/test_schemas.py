@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     CalendarIntervalType,
     DataType,
     DayTimeIntervalType,
@@ -23,6 +22,7 @@ from pyspark.sql.types import (
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.dataset_name import DatasetName
 from headwater.definitions.flow import Flow
+from headwater.definitions.source_location import SourceLocation
 from headwater.errors import QueryFailed, UnsupportedArgument
 from headwater_spark.plans.schemas import (
     merged_schema,
@@ -52,6 +52,15 @@ def test_flows_that_disagree():
     with pytest.raises(QueryFailed, match="'b' returns string") as caught:
         merged_schema(ORDERS, [flow("a", id=INT), flow("b", id=TEXT)], None)
     assert '.cast("int")' in caught.value.remedy
+
+
+def test_a_cast_in_the_language_of_the_flow():
+    """A statement of SQL is corrected in SQL."""
+    other, columns = flow("b", id=TEXT)
+    other = replace(other, location=SourceLocation("b.sql", 3))
+    with pytest.raises(QueryFailed) as caught:
+        merged_schema(ORDERS, [flow("a", id=INT), (other, columns)], None)
+    assert caught.value.remedy == "Cast it in the query: CAST(id AS INT) AS id."
 
 
 @pytest.mark.parametrize(
@@ -104,43 +113,6 @@ def test_fields_that_may_be_null():
         )
         assert merged == StructType([StructField("s", loose)])
     assert merged_schema(ORDERS, [flow("a", s=whole)], None) == given
-
-
-def test_partitions_leave_a_column():
-    """A table can't be partitioned by all of its columns, whatever the case of their letters."""
-    with pytest.raises(UnsupportedArgument, match="all of its columns"):
-        merged_schema(replace(ORDERS, partition_columns=("ID", "x")), [flow("a", id=INT, x=TEXT)], None)
-    assert merged_schema(replace(ORDERS, partition_columns=("x",)), [flow("a", id=INT, x=TEXT)], None)
-
-
-def test_partitions_are_no_bytes():
-    """Delta keeps partitions as text, where X'FF' comes back as other bytes: a merge by such a key would double its row."""
-    columns = [flow("a", id=INT, Raw=BinaryType())]
-    with pytest.raises(UnsupportedArgument, match="partitioned by 'raw', which is binary") as caught:
-        merged_schema(replace(ORDERS, partition_columns=("raw",)), columns, None)
-    assert "F.hex('raw')" in caught.value.remedy
-    assert merged_schema(replace(ORDERS, cluster_columns=("Raw",)), columns, None)
-
-
-def test_a_layout_by_columns_that_are_not_there():
-    """A misspelt column to partition or cluster by is refused, with the name that was meant; a field of a struct is left to Delta."""
-    one = [flow("a", id=INT, Day=TEXT, s=StructType([StructField("x", INT)]))]
-    for argument, name in (
-        ("partition_columns", "dya"),
-        ("cluster_columns", "dya"),
-        ("cluster_columns", "t.x"),
-    ):
-        with pytest.raises(
-            UnsupportedArgument, match=f"names '{name}', and its columns are: id, Day, s"
-        ) as caught:
-            merged_schema(replace(ORDERS, **{argument: ("id", name)}), one, None)
-        assert ("Did you mean 'day'?" in caught.value.remedy) == (name == "dya")
-    for argument, name in (
-        ("partition_columns", "DAY"),
-        ("cluster_columns", "Day"),
-        ("cluster_columns", "S.x"),
-    ):
-        assert merged_schema(replace(ORDERS, **{argument: (name,)}), one, None)
 
 
 def test_what_is_stored():
