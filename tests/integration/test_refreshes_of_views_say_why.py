@@ -247,6 +247,9 @@ GROUPED = {
     "sets": "select k, day, grouping_id() g, count(*) n from events group by grouping sets ((k, day), (k), ())",
     "unpivoted": "select k, c, x from events unpivot (x for c in (v, w))",
     "pivoted": "select * from (select k, day, v from events) pivot (sum(v) for k in (0 as a, 1 as b))",
+    "coded": "select code, sum(v) v from coded_events where length(code) > 0 group by code",
+    "of_coded": "select k, sum(v) v from coded_events group by k",
+    "of_codes": "select c.code, e.v from coded_events c join events e on c.k = e.k",
 }
 
 
@@ -258,13 +261,19 @@ def test_columns_that_a_view_does_not_use(pipeline: Any, spark: Any) -> None:
     )
     case: PipelineCase = pipeline(declared)
     table = f"delta.`{case.table('events')}`"
-    spark.sql(f"create table {table} (k bigint, day date, v bigint, w bigint) using delta")
-    spark.sql(f"insert into {table} select id % 3, date'2026-01-01', id, -id from range(9)")
+    coded = f"delta.`{case.table('coded_events')}`"
+    spark.sql(f"create table {table} (k bigint, day date, v bigint, w bigint, code string) using delta")
+    spark.sql(f"insert into {table} select id % 3, date'2026-01-01', id, -id, 'c' from range(9)")
+    # Whoever reads it fills up the texts: of all columns, one by one.
+    spark.sql(f"create table {coded} (k bigint, v bigint, code char(3)) using delta")
+    spark.sql(f"insert into {coded} select id % 3, id, id from range(9)")
     assert case.update().state == "COMPLETED"
-    spark.sql(f"alter table {table} add column (more int)")
-    spark.sql(f"alter table {table} alter column v comment 'what it costs'")
+    for one in (table, coded):
+        spark.sql(f"alter table {one} add column (more int)")
+        spark.sql(f"alter table {one} alter column v comment 'what it costs'")
     assert planned(case, case.update()) == dict.fromkeys(GROUPED, "NO_OP")
-    spark.sql(f"update {table} set v = 10, k = 2, more = 1 where v = 1")
+    for one in (table, coded):
+        spark.sql(f"update {one} set v = 10, k = 2, more = 1 where v = 1")
     taken = planned(case, case.update())
     assert not {name for name, technique in taken.items() if technique.startswith(("COMPLETE", "NO_OP"))}
     assert case.rows("rolled", "v", "1")[-1] == (45,)
@@ -273,3 +282,5 @@ def test_columns_that_a_view_does_not_use(pipeline: Any, spark: Any) -> None:
     # Nothing is added to a sum that may have been too large, and nobody says so before.
     assert followed["rows_added"] == "GENERIC_AGGREGATE"
     assert sorted(case.rows("unpivoted", "x", "1"))[-1] == (10,)
+    assert sorted(case.rows("of_coded", "k, v")) == [(0, 9), (1, 11), (2, 25)]
+    assert ("1  ", 10) in case.rows("of_codes", "code, v")

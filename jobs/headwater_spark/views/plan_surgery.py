@@ -53,6 +53,8 @@ _WITHOUT_SUBQUERIES = (
     "PushPredicateThroughJoin",
 )
 _PRUNING = ("ColumnPruning",)
+# How plans print what fills up a CHAR to its length.
+_PADDED = "readSidePadding"
 _MOST_NESTED = 4
 # How plans print subqueries, and joins that changed rows can't be followed through.
 _SUBQUERIES = ("scalar-subquery#", "exists#", "list#")
@@ -239,10 +241,11 @@ class ViewPlan:
         return made
 
     def _of_used_columns(self, plan: Any) -> Any:
-        """A plan whose Expands make no columns that nobody reads: of ROLLUP and the like they make all that the table has."""
-        if not any(class_name(node).endswith(".Expand") for node in _in_order(plan)):
-            return plan
-        return self._ruled(plan, _PRUNING)
+        """A plan that makes no columns that nobody reads: for ROLLUP and the like, and for columns of type CHAR, Spark makes all the table has."""
+        names_all = _PADDED in _printed(plan) or any(
+            class_name(node).endswith(".Expand") for node in _in_order(plan)
+        )
+        return self._ruled(plan, _PRUNING) if names_all else plan
 
     def _ruled(self, plan: Any, rules: Sequence[str]) -> Any:
         for rule in rules:
