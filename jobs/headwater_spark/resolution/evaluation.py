@@ -35,6 +35,7 @@ from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.messages.user_errors import user_errors
+from headwater_spark.plans.cluster_statistics import check_cluster_statistics
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.plans.stream_operations import check_stream
@@ -283,8 +284,9 @@ class Evaluation:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
             declared = plain_schema(dataset.schema, dataset.location)
-            written = [(flow, self._written(flow, frame)) for flow, frame in frames]
-            self._schemas[dataset.name] = merged_schema(dataset, written, declared)
+            schema = merged_schema(dataset, [(f, self._written(f, frame)) for f, frame in frames], declared)
+            check_cluster_statistics(dataset, schema, self.setting, self.table_path)
+            self._schemas[dataset.name] = schema
         return self._schemas[dataset.name]
 
     def output_mode_of(self, flow: Flow) -> OutputMode:
