@@ -258,6 +258,23 @@ def test_an_option_that_is_misspelled(pipeline):
     assert case.nothing_written()
 
 
+def test_a_limit_that_is_none(pipeline):
+    """Delta would refuse it when the flow starts: a stream with such a limit is refused before, by folder and by name."""
+    case = pipeline()
+    for read in (
+        'readStream.option("maxFilesPerTrigger", 0).format("delta").load(LANDING + "/events")',
+        'readStream.option("maxBytesPerTrigger", "0g").table("events")',
+    ):
+        case.rewrite(
+            f"@dp.table\ndef events():\n    return spark.readStream.format('delta').load(LANDING + '/events')\n\n"
+            f"@dp.table\ndef copy():\n    return spark.{read}\n"
+        )
+        append(case, 1)
+        with pytest.raises(InvalidSourceOption, match="the limit of a batch is a number above 0") as refused:
+            case.manifest()
+        assert refused.value.where == case.line_of(read)
+
+
 def test_event_time_order_in_batches(pipeline):
     """File by file a watermark would drop rows, and open Delta can't sort the files: the limit is refused."""
     case = pipeline(reading('"withEventTimeOrder", "true"', '"maxFilesPerTrigger", 1', then=TIMED))

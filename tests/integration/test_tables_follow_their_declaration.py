@@ -108,6 +108,22 @@ def test_clustering_by_columns_of_any_name(pipeline, spark):
     assert [len(case.rows(name)) for name in BOTH] == [2, 2]
 
 
+def test_clustering_by_a_column_beyond_the_first(pipeline, spark):
+    """Delta keeps ranges of 32 columns: another to cluster by is refused before the update, and taken with the property that is named."""
+    wide = f'{READ}.selectExpr(*[f"id + {{n}} AS c{{n}}" for n in range(33)])'
+    case = pipeline(source('cluster_by=["c32"]', query=wide))
+    case.land([row(1)])
+    with pytest.raises(UnsupportedArgument, match="first 32 columns") as caught:
+        case.update()
+    assert not case.table("t").exists()
+    properties = '{"delta.dataSkippingNumIndexedCols": "33"}'
+    assert 'delta.dataSkippingNumIndexedCols to "33"' in caught.value.remedy
+    case.rewrite(source(f'cluster_by=["c32"], table_properties={properties}', query=wide))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert detail(spark, case).clusteringColumns == ["c32"]
+
+
 def test_partitioning(pipeline):
     """partition_cols are the table's partitions; another set is refused with the way out, which works."""
     case = pipeline(source('partition_cols=["day"]'))

@@ -56,6 +56,7 @@ LINT_RULES = {
         LintRule("HW602", Severity.INFO, "Rules of a view that a batch reads are not counted"),
         LintRule("HW603", Severity.INFO, "What became of a setting of Lakeflow"),
         LintRule("HW604", Severity.ERROR, "Real-time mode in updates that end"),
+        LintRule("HW605", Severity.WARNING, "A setting that is almost one of Spark's"),
         LintRule("HW701", Severity.WARNING, "A table that a named reader can't read"),
     )
 }

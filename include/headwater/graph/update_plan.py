@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
-from headwater.errors import RefusedForSafety, ResetNotAllowed
+from headwater.errors import RefusedForSafety, ResetNotAllowed, UnknownDataset
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
-from headwater.graph.spelled_names import declared_names, refuse_unknown
+from headwater.graph.spelled_names import declared_name, declared_names, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,12 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
     """
     tables = {entry.name: entry for entry in manifest.outputs}
     selection = _as_declared(manifest, selection)
+    flows = [flow.name for flow in manifest.output_flows]
     for name in (*selection.tables, *selection.full_refresh):
+        _refuse_flow(manifest, name, flows, "--flows" if name in selection.tables else "--reset-checkpoint")
         refuse_unknown(name, tables, "dataset")
     for name in (*selection.reset_flows, *selection.flows):
-        refuse_unknown(name, [flow.name for flow in manifest.flows if flow.target in tables], "flow")
+        refuse_unknown(name, flows, "flow")
     emptied = _emptied(manifest, selection)
     reset_flows = _reset_flows(manifest, selection, emptied)
     chosen = _chosen(manifest, selection, reset_flows)
@@ -145,6 +147,17 @@ def plan_update(manifest: Manifest, selection: Selection, done: Sequence[str] = 
         tuple(name for name in tables if name not in chosen or name in done),
         tuple(f.name for f in manifest.flows if f.name in left_out and f.target in chosen.difference(done)),
     )
+
+
+def _refuse_flow(manifest: Manifest, text: str, flows: Sequence[str], option: str) -> None:
+    """Refuse the name of a flow where that of a table is asked for, with the ``option`` for flows."""
+    flow = declared_name(manifest, text, flows)
+    entry = next((one for one in manifest.output_flows if one.name == flow), None)
+    if entry is not None and all(output.name != text for output in manifest.outputs):
+        raise UnknownDataset(
+            f"The pipeline has no dataset {text!r}: that is a flow into {entry.target!r}.",
+            remedy=f"Name the flow: {option} {flow}. Or name its table: {entry.target}.",
+        )
 
 
 def _as_declared(manifest: Manifest, selection: Selection) -> Selection:

@@ -155,7 +155,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
             where=source.state_folder,
             remedy="Wait until it has ended; what a killed one left, the next update ends: headwater run PIPELINE_DIR",
         )
-    refuse_foreign_tables(source, manifest, [entry.name for entry in manifest.outputs])
+    refuse_foreign_tables(source, manifest)
     trees = tuple(_trees(source, target, manifest))
     if begun is not None and not begun.left and not resumed:
         raise _given_up(begun, new)

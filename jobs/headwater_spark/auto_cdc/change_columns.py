@@ -139,7 +139,7 @@ def change_columns(
     deletes = reading.condition(flow.apply_as_deletes, "apply_as_deletes")
     truncate = reading.condition(flow.apply_as_truncates, "apply_as_truncates")
     sequence_column = reading.plain_name(flow.sequence_by)
-    ignored = _ignored(flow, reading, values, where)
+    ignored = _ignored(flow, reading, keys, values, where)
     sequence_type = reading.order(sequence, "sequence_by")
     bitemporal = flow.system_sequence_by is not None
     system = reading.expression(flow.system_sequence_by, "system_sequence_by") if bitemporal else None
@@ -153,7 +153,7 @@ def change_columns(
         F.lit(False) if deletes is None else F.coalesce(deletes, F.lit(False)),
         None if truncate is None else F.coalesce(truncate, F.lit(False)),
         flow.history,
-        tuple(_tracked(flow, reading, values, where)),
+        tuple(_tracked(flow, reading, keys, values, where)),
         tuple(ignored),
         _selected(flow, reading, ignored, where),
         system,
@@ -205,6 +205,18 @@ class _Reading:
             if name in names:
                 raise _invalid(f"{argument} names {name!r} twice", self._where, "Name it once.")
             names.append(name)
+        return names
+
+    def kept(self, values: Iterable[Any] | None, argument: str, target: Collection[str]) -> list[str]:
+        """As ``names``, of columns that the ``target`` has."""
+        names = self.names(values, argument)
+        unknown = next((name for name in names if name not in target), None)
+        if unknown is not None:
+            raise _invalid(
+                f"{argument} names {unknown!r}, which the target does not have: column_list or except_column_list leaves it out",
+                self._where,
+                f"Have the target keep {unknown!r}, or take it off {argument}.",
+            )
         return names
 
     def expression(self, value: Any, argument: str) -> Column:
@@ -274,7 +286,9 @@ def _chosen(
     return tuple(schema[name] for name in names)
 
 
-def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
+def _ignored(
+    flow: ChangeFlow, reading: _Reading, keys: list[str], values: list[str], where: object
+) -> list[str]:
     if flow.ignore_nulls_columns is not None and flow.ignore_nulls_except is not None:
         raise _invalid(
             "ignore_null_updates_column_list and ignore_null_updates_except_column_list exclude each other",
@@ -282,11 +296,8 @@ def _ignored(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
             "Keep one.",
         )
     if flow.ignore_nulls_columns is not None:
-        return [
-            n
-            for n in reading.names(flow.ignore_nulls_columns, "ignore_null_updates_column_list")
-            if n in values
-        ]
+        kept = reading.kept(flow.ignore_nulls_columns, "ignore_null_updates_column_list", (*keys, *values))
+        return [name for name in kept if name in values]
     excluded = reading.names(flow.ignore_nulls_except, "ignore_null_updates_except_column_list")
     ignores_nulls = flow.ignore_nulls or flow.ignore_nulls_except is not None
     return [name for name in values if name not in excluded] if ignores_nulls else []
@@ -319,7 +330,9 @@ def is_selected(name: str, selected: Column) -> Column:
     return F.coalesce(F.array_contains(selected, name.lower()), F.lit(True))
 
 
-def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: object) -> list[str]:
+def _tracked(
+    flow: ChangeFlow, reading: _Reading, keys: list[str], values: list[str], where: object
+) -> list[str]:
     if flow.tracked_columns is not None and flow.untracked_columns is not None:
         raise _invalid(
             "track_history_column_list and track_history_except_column_list exclude each other",
@@ -334,22 +347,11 @@ def _tracked(flow: ChangeFlow, reading: _Reading, values: list[str], where: obje
                 "Say stored_as_scd_type=2 (STORED AS SCD TYPE 2 in SQL), or take the tracked columns out.",
             )
         return []
-    keys = reading.names(flow.keys, "keys")
-
-    def listed(columns: Iterable[Any] | None, argument: str) -> list[str]:
-        names = reading.names(columns, argument)
-        unknown = next((name for name in names if name not in values and name not in keys), None)
-        if unknown is not None:
-            raise _invalid(
-                f"{argument} names {unknown!r}, which the target does not have: column_list or except_column_list leaves it out",
-                where,
-                f"Have the target keep {unknown!r}, or take it off {argument}.",
-            )
-        return names
-
+    target = (*keys, *values)
     if flow.tracked_columns is not None:
-        return [n for n in listed(flow.tracked_columns, "track_history_column_list") if n in values]
-    excluded = listed(flow.untracked_columns, "track_history_except_column_list")
+        tracked = reading.kept(flow.tracked_columns, "track_history_column_list", target)
+        return [name for name in tracked if name in values]
+    excluded = reading.kept(flow.untracked_columns, "track_history_except_column_list", target)
     return [name for name in values if name not in excluded]
 
 

@@ -21,7 +21,7 @@ from headwater_spark.facade.source_substitutes import (
     current_substitutes,
 )
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
-from headwater_spark.sources.delta_options import delta_overrides
+from headwater_spark.sources.delta_options import check_limits, delta_overrides
 from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
 from headwater_spark.sources.file_options import CHANGED_WITHIN, file_overrides, spark_times
 from headwater_spark.sources.kafka_options import kafka_overrides
@@ -275,6 +275,8 @@ class _KnowsFormats(SubstitutingReader):
         """Options to set over those given, so that open Spark's source means the same."""
         refuse_misspelled(self.source_format, self.options_spelled)
         if self.source_format in ("delta", ""):
+            if self.streaming:
+                check_limits(self.options_given)
             return delta_overrides(self.options_given)
         if self.source_format != "kafka":
             return {}

@@ -14,6 +14,10 @@ from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.former_tables import tables_no_longer_filled
 from headwater_spark.linting.key_rules import unsteady_keys
 from headwater_spark.linting.loop_rules import changed_variables
+from headwater_spark.linting.misspelled_settings import (
+    misspelled_settings_of_a_flow,
+    misspelled_settings_of_the_pipeline,
+)
 from headwater_spark.linting.reader_rules import unreadable_tables
 from headwater_spark.linting.retention_rules import short_retention
 from headwater_spark.linting.setting_rules import (
@@ -55,6 +59,7 @@ _RULES: tuple[Callable[[FlowCase], Iterator[Finding]], ...] = (
     first_loads,
     large_first_loads,
     idle_settings_of_a_flow,
+    misspelled_settings_of_a_flow,
     real_time_in_updates_that_end,
     uncounted_rules,
     changed_variables,
@@ -95,6 +100,7 @@ def lint(pipeline: ResolvedPipeline) -> LintReport:
 
 def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> Iterator[Finding]:
     yield from idle_settings_of_the_pipeline(pipeline)
+    yield from misspelled_settings_of_the_pipeline(pipeline)
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
     yield from unreadable_tables(pipeline)

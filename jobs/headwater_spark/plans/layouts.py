@@ -42,18 +42,11 @@ def check_layout(dataset: Dataset, fields: Mapping[str, StructField]) -> None:
 def _check_names(
     dataset: Dataset, argument: str, names: Sequence[str], fields: Mapping[str, StructField]
 ) -> None:
-    # A table may be clustered by a field of a struct, named as outer.inner; Delta looks for what is inside.
-    missing = [name for name in names if not {name.lower(), name.lower().partition(".")[0]} & set(fields)]
-    if missing:
-        there = ", ".join(field.name for field in fields.values())
-        raise UnsupportedArgument(
-            f"{argument} of {dataset.name!r} names {', '.join(map(repr, missing))}, and its columns are: {there}.",
-            where=dataset.location,
-            remedy=did_you_mean(
-                nearest(missing[0].lower(), fields),
-                "Name a column of the table. Where it is one of files that are still to come, give their reader a schema.",
-            ),
-        )
+    # A table may be clustered by a field of a struct, named as outer.inner, and partitioned by whole columns.
+    nested = argument == "cluster_by"
+    for name in names:
+        if _type_of(name, fields) is None or not (nested or name.lower() in fields):
+            raise _missing(dataset, argument, name, fields)
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
@@ -109,7 +102,48 @@ def _check_clusters(dataset: Dataset, fields: Mapping[str, StructField]) -> None
             )
 
 
+def _missing(
+    dataset: Dataset, argument: str, name: str, fields: Mapping[str, StructField]
+) -> UnsupportedArgument:
+    struct, level, part = _level(name, fields)
+    names = ", ".join(field.name for field in level.values())
+    there = f"the fields of {struct!r} are: {names}" if struct else f"its columns are: {names}"
+    otherwise = "Name a column of the table. Where it is one of files that are still to come, give their reader a schema."
+    near = nearest(part.lower(), level)
+    if struct and not level:
+        there = f"{struct!r} is no struct"
+    elif part.lower() in level:  # a field that is there, to partition by
+        there, near = f"{struct!r} is a struct: a table is partitioned by whole columns", None
+        otherwise = "Have the query return it as a column of its own, and name that."
+    return UnsupportedArgument(
+        f"{argument} of {dataset.name!r} names {name!r}, and {there}.",
+        where=dataset.location,
+        remedy=did_you_mean(f"{struct}.{near}" if struct and near else near, otherwise),
+    )
+
+
 def _type_of(name: str, fields: Mapping[str, StructField]) -> DataType | None:
-    """The type of a column; None for a field of a struct, which Delta looks for itself."""
-    field = fields.get(name.lower())
+    """The type of a column, or of a field of a struct; None where it is not there."""
+    _, level, part = _level(name, fields)
+    field = level.get(part.lower())
     return None if field is None else field.dataType
+
+
+def _level(name: str, fields: Mapping[str, StructField]) -> tuple[str, Mapping[str, StructField], str]:
+    """Where a name leads: the path of a struct, its fields by their names in lower case, and what is looked for there.
+
+    The path is empty for a column of the table itself. The fields are none where the path is that of no struct.
+    """
+    if name.lower() in fields:  # whatever characters it has
+        return "", fields, name
+    path, level = "", fields
+    part, *inner = name.split(".")
+    for following in inner:
+        field = level.get(part.lower())
+        if field is None:
+            break
+        path = f"{path}.{field.name}" if path else field.name
+        kind = field.dataType
+        level = {one.name.lower(): one for one in kind.fields} if isinstance(kind, StructType) else {}
+        part = following
+    return path, level, part

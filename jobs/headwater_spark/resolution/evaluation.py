@@ -23,7 +23,6 @@ from headwater.errors import (
     DatasetCycle,
     InvalidSourceOption,
     NotADataFrame,
-    StreamingReadOfMaterializedView,
     UnknownDataset,
 )
 from headwater.graph.query_settings import query_settings, views_in
@@ -35,6 +34,7 @@ from headwater_spark.facade.event_log_text import EventLogText
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineSession, PipelineStreamReader
 from headwater_spark.facade.sql_text import SqlText
 from headwater_spark.messages.user_errors import user_errors
+from headwater_spark.plans.cluster_statistics import check_cluster_statistics
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.plans.schemas import merged_schema, plain_schema, with_change_columns
 from headwater_spark.plans.stream_operations import check_stream
@@ -46,6 +46,11 @@ from headwater_spark.resolution.output_mode import check_alone, output_mode
 from headwater_spark.resolution.replaced_slice import in_slice
 from headwater_spark.resolution.settings_gate import SettingsGate
 from headwater_spark.resolution.sinks import check_sink_rows
+from headwater_spark.resolution.wrong_reads import (
+    batch_read_as_stream,
+    stream_of_recomputed_rows,
+    stream_read_as_batch,
+)
 from headwater_spark.rules.expectations import apply_expectations, check_expectations, view_observation
 from headwater_spark.rules.quarantine_schema import empty_quarantine
 from headwater_spark.sources.cloud_files.source import CloudFiles, ReadingFlow
@@ -105,10 +110,7 @@ class Evaluation:
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
             if frame.isStreaming:
-                raise NotADataFrame(
-                    f"The view {dataset.name!r} is a stream and is read as a batch.",
-                    remedy=f'Read it with dp.read_stream("{dataset.name}") or spark.readStream.table.',
-                )
+                raise stream_read_as_batch(dataset.name, self._flows[-1])
             return frame
         if self.live:
             return rows_of_table(dataset, lambda: reader.frame_at(str(self.table_path(dataset))))
@@ -134,10 +136,7 @@ class Evaluation:
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
             frame = self.view_frame(dataset)
             if not frame.isStreaming:
-                raise NotADataFrame(
-                    f"The view {dataset.name!r} is a batch and is read as a stream.",
-                    remedy=f'Read it with dp.read("{dataset.name}"), or let the view read streams.',
-                )
+                raise batch_read_as_stream(dataset.name, self._flows[-1])
             return frame
         if OPTION in reader.options_given:
             raise InvalidSourceOption(
@@ -147,11 +146,7 @@ class Evaluation:
         schema = self.schema_of(dataset)
         changes = reader.options_given.get("readchangefeed") == "true"
         if self.kind_of(dataset) is DatasetKind.MATERIALIZED_VIEW and not changes:
-            raise StreamingReadOfMaterializedView(
-                f"{dataset.name!r} is a materialized view: each refresh replaces its rows, which a stream can't follow.",
-                remedy=f'Read it as a batch, dp.read("{dataset.name}"), or follow its changes: '
-                'spark.readStream.option("readChangeFeed", "true").table(...).',
-            )
+            raise stream_of_recomputed_rows(dataset.name, self._flows[-1])
         if self.live:
             return rows_of_table(dataset, lambda: reader.frame_at(str(self.table_path(dataset))))
         schema = with_change_columns(schema) if changes else schema
@@ -283,8 +278,9 @@ class Evaluation:
                     check_sink_rows(frame, flow, dataset.sink)
                 self.frames[flow.name] = frame
             declared = plain_schema(dataset.schema, dataset.location)
-            written = [(flow, self._written(flow, frame)) for flow, frame in frames]
-            self._schemas[dataset.name] = merged_schema(dataset, written, declared)
+            schema = merged_schema(dataset, [(f, self._written(f, frame)) for f, frame in frames], declared)
+            check_cluster_statistics(dataset, schema, self.setting, self.table_path)
+            self._schemas[dataset.name] = schema
         return self._schemas[dataset.name]
 
     def output_mode_of(self, flow: Flow) -> OutputMode:

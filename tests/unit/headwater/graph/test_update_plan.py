@@ -235,6 +235,21 @@ def test_an_unknown_name(selection: Selection):
     assert "Did you mean" in caught.value.remedy or "It has" in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("selection", "option"),
+    [
+        (Selection(tables=("web",)), "--flows web"),
+        (Selection(tables=("bronze", "`WEB`")), "--flows web"),
+        (Selection(full_refresh=("web",)), "--reset-checkpoint web"),
+    ],
+)
+def test_a_flow_where_a_table_is_asked_for(selection: Selection, option: str):
+    """It is named as what it is, with the option for flows and with its table."""
+    with pytest.raises(UnknownDataset, match="that is a flow into 'bronze'") as caught:
+        plan(selection)
+    assert caught.value.remedy == f"Name the flow: {option}. Or name its table: bronze."
+
+
 def test_what_an_earlier_attempt_did_is_left_out():
     """Datasets that are done are neither reset nor refreshed again, and do not hold up the others."""
     planned = plan(Selection(full_refresh_all=True), done=("bronze", "alone"))

@@ -118,6 +118,23 @@ def test_what_is_refused(arguments: dict[str, Any]):
     assert "the call" not in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("argument", "field"),
+    [
+        ("ignore_null_updates_column_list", "ignore_nulls_columns"),
+        ("track_history_column_list", "tracked_columns"),
+        ("track_history_except_column_list", "untracked_columns"),
+    ],
+)
+def test_a_list_of_columns_that_the_target_leaves_out(argument: str, field: str):
+    """Such a name would have no effect: refused with the column and the argument."""
+    with pytest.raises(
+        InvalidChangeFlow, match=f"{argument} names 'sets', which the target does not have"
+    ) as caught:
+        columns(history=True, **{field: ("city", "sets")})
+    assert caught.value.remedy == f"Have the target keep 'sets', or take it off {argument}."
+
+
 def test_the_remedy_names_the_column_that_was_meant():
     """The nearest column of the source, and all of them where none is near."""
     for key, remedy in (("Kez", "Did you mean 'Key'?"), ("missing", f"Its columns are: {', '.join(NAMES)}.")):

@@ -22,6 +22,7 @@ def test_implicit_views_that_nothing_reads_are_passed_over(monkeypatch: pytest.M
     monkeypatch.setattr(linter, "_RULES", (rule,))
     for name in (
         "idle_settings_of_the_pipeline",
+        "misspelled_settings_of_the_pipeline",
         "settings_of_lakeflow",
         "idle_clauses",
         "unreadable_tables",

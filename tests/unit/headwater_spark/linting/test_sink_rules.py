@@ -29,6 +29,7 @@ def findings(monkeypatch: pytest.MonkeyPatch):
     """What the linter says of a source with two flows into a sink, without its rules about plans and settings."""
     for rule in (
         "idle_settings_of_the_pipeline",
+        "misspelled_settings_of_the_pipeline",
         "settings_of_lakeflow",
         "idle_clauses",
         "unreadable_tables",

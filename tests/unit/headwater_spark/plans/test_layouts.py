@@ -73,7 +73,7 @@ def test_partitions_are_plain_values(kind: DataType):
 
 
 def test_a_layout_by_columns_that_are_not_there():
-    """A misspelt column to partition or cluster by is refused, with the name that was meant; a field of a struct is left to Delta."""
+    """A misspelt column to partition or cluster by is refused, with the name that was meant."""
     columns: dict[str, DataType] = {"id": INT, "Day": TEXT, "s": INNER}
     for argument, name in (
         ("partition_columns", "dya"),
@@ -89,6 +89,41 @@ def test_a_layout_by_columns_that_are_not_there():
         ("cluster_columns", "S.x"),
     ):
         check(columns, **{argument: (name,)})
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "remedy"),
+    [
+        ("s.nope", "names 's.nope', and the fields of 's' are: x, Deep", "Name a column of the table"),
+        ("S.dep.y", "the fields of 's' are: x, Deep", "Did you mean 's.deep'?"),
+        ("s.deep.z", "the fields of 's.Deep' are: y", "Name a column"),
+        ("id.x", "'id' is no struct", "Name a column"),
+        ("many.x", "'many' is no struct", "Name a column"),
+    ],
+)
+def test_a_field_that_its_struct_does_not_have(name: str, what: str, remedy: str):
+    """A table can't be clustered by what is not inside of a column: refused with the fields that are."""
+    struct = StructType([StructField("x", INT), StructField("Deep", StructType([StructField("y", TEXT)]))])
+    columns: dict[str, DataType] = {"id": INT, "s": struct, "many": ArrayType(struct)}
+    error = refusal(columns, cluster_columns=("id", name))
+    assert what in error.what
+    assert remedy in error.remedy
+    check(columns, cluster_columns=("id", "s.X", "S.deep.y"))
+    check({"s.nope": INT, **columns}, cluster_columns=("s.nope",))
+
+
+def test_fields_of_structs_that_have_no_ranges():
+    """What holds of columns holds of the fields inside: Delta keeps no range of a structure's or an array's values."""
+    struct = StructType([StructField("inner", INNER), StructField("many", ArrayType(INT))])
+    for name in ("s.inner", "s.many"):
+        assert f"by '{name}', which is" in refusal({"id": INT, "s": struct}, cluster_columns=(name,)).what
+
+
+def test_partitions_are_whole_columns():
+    """Delta has no partitions by a field of a struct: refused with the way to have one."""
+    error = refusal({"id": INT, "s": INNER}, partition_columns=("s.x",))
+    assert "names 's.x', and 's' is a struct" in error.what
+    assert "a column of its own" in error.remedy
 
 
 @pytest.mark.parametrize("argument", ["partition_columns", "cluster_columns"])
