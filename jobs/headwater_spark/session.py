@@ -30,6 +30,8 @@ from headwater_spark.object_store import refuse_unsafe_session, use_azure_login
 _RUNTIME_DEFAULTS = {
     # Without this a Python UDF over a Parquet or Delta read never ends in Spark 4.2.0.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # Nor one over rows in memory, which all batches of a foreachBatch are, where all columns are numbers: that setting is passed over there.
+    "spark.sql.inMemoryColumnarStorage.enableVectorizedReader": "false",
     "spark.sql.session.timeZone": "UTC",
     # The old form of times, which is Spark's default, is read as nanoseconds by others: the year 9999 is 1816 then (decision 0262).
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("adaptive")
 def test_settings_that_every_update_needs(spark: SparkSession):
     """Workers run the driver's Python, times are UTC, and the reader that hangs under Python functions is off."""
     assert spark.conf.get("spark.sql.execution.arrow.pythonUDF.columnarInput.enabled") == "false"
+    assert spark.conf.get("spark.sql.inMemoryColumnarStorage.enableVectorizedReader") == "false"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.pythonExec == sys.executable
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
@@ -58,6 +59,31 @@ def test_notes_of_hadoop_are_forgotten_at_once(spark: SparkSession, monkeypatch:
     assert 0 < len(sent) < 12
     for number in range(20):
         settings.unset(f"test.setting.{number}")
+
+
+@pytest.mark.timeout(120)
+def test_python_functions_over_rows_in_memory(pipeline):
+    """A UDF over the batch of a sink's function, all of whose columns are numbers, ends: Spark 4.2.0 alone waits for ever."""
+    case = pipeline(
+        """
+@F.udf("int")
+def doubled(x):
+    return x * 2
+
+@dp.foreach_batch_sink
+def kept(rows, batch):
+    values = sorted(row[0] for row in rows.select(doubled("id")).collect())
+    with open(spark.conf.get("landing") + "/../seen", "a") as file:
+        file.write(f"{values}\\n")
+
+@dp.append_flow(target="kept")
+def all_rows():
+    return spark.readStream.schema("id INT, amount INT").json(LANDING)
+"""
+    )
+    case.land([{"id": 1, "amount": 2}, {"id": 2, "amount": 3}])
+    assert case.update().state == "COMPLETED"
+    assert (case.landing.parent / "seen").read_text() == "[2, 4]\n"
 
 
 @pytest.mark.timeout(120)
