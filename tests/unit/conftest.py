@@ -78,12 +78,6 @@ def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@pytest.fixture(autouse=True)
-def _own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test notes as a secret is an ordinary word in the texts of the others."""
-    monkeypatch.setattr(secret_values, "_noted", set(secret_values._noted))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Watch each test of this folder, its fixtures included."""

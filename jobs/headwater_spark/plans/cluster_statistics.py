@@ -72,8 +72,8 @@ def _without(
 
 
 def _property(dataset: Dataset, name: str, setting: Callable[[str], str | None]) -> str | None:
-    given = {key.lower(): value for key, value in dataset.table_properties.items()}
-    value = given.get(f"delta.{name}".lower())
+    properties = {key.lower(): value for key, value in dataset.table_properties.items()}
+    value = properties.get(f"delta.{name}".lower())
     return value or dataset.spark_conf.get(_DEFAULT + name) or setting(_DEFAULT + name)
 
 
