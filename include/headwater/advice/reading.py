@@ -13,13 +13,14 @@ from headwater.advice.pace import is_uneven
 from headwater.advice.stream_facts import StreamHistory, stream_histories, updates_of_today
 from headwater.advice.table_facts import bytes_per_row, is_cloud_files, schemas_over_time, table_fact
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
+from headwater.definitions.airflow_spec import CONTINUOUS
 from headwater.definitions.intervals import longest_gap
 from headwater.definitions.source import SourceKind
 from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.errors import HeadwaterError
 from headwater.event_log.reader import events
 from headwater.event_log.redaction import redact_text
-from headwater.graph.declared_schedule import CONTINUOUS, schedule_of
+from headwater.graph.declared_schedule import schedule_of
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.metrics.backlog import Backlog

@@ -38,6 +38,8 @@ def _schedule(text: str) -> str:
 
 
 ON_DATA = "on_data"
+# Airflow's word for a run that begins when the last one has ended.
+CONTINUOUS = "@continuous"
 _Schedule = Annotated[_Word, AfterValidator(_schedule)]
 _LONGEST = timedelta(days=366)
 DagKind = Literal["update", "checks", "maintenance", "backfill", "repair"]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.graph.bundle_schedule import TIMES, job_times, jobs_of, scheduled
 from headwater.graph.lakeflow_spec import SettingNote
 from headwater.suggestions import did_you_mean, nearest
 
@@ -84,10 +85,15 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
     if not isinstance(settings, Mapping):
         raise NotOnePipeline(f"`{'.'.join(keys)}` must be a mapping of keys to values", keys)
     notes = [SettingNote(key, _IDLE[key]) for key in data if key in _IDLE]
+    own = {key: value for key, value in settings.items() if key not in _DEPLOYED}
+    own, of_jobs = _with_schedule(_filled(own, data, keys), name, data)
+    others = [kind for kind in data["resources"] if kind != "pipelines"]
+    if len(of_jobs) == len(_mapping(data["resources"].get("jobs"))) > 0:
+        others.remove("jobs")
+    notes += of_jobs
     notes += [
         SettingNote(f"resources.{kind}", "the folder is one pipeline; Airflow schedules it")
-        for kind in data["resources"]
-        if kind != "pipelines"
+        for kind in others
     ]
     notes += [
         SettingNote(f"resources.pipelines.{other}", "the folder is one pipeline")
@@ -97,8 +103,19 @@ def bundle_pipeline(data: Mapping[str, Any], chosen: str | None = None) -> Bundl
     notes += [
         SettingNote(key, "it tells where the bundle was deployed") for key in _DEPLOYED if key in settings
     ]
-    own = {key: value for key, value in settings.items() if key not in _DEPLOYED}
-    return BundlePipeline(name, _filled(own, data, keys), keys, tuple(notes))
+    return BundlePipeline(name, own, keys, tuple(notes))
+
+
+def _with_schedule(
+    settings: dict[str, Any], name: str, data: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[SettingNote]]:
+    """Settings with the schedule of the jobs that start the pipeline, and what became of those."""
+    jobs = _mapping(data["resources"].get("jobs"))
+    times = []
+    for job in jobs_of(name, jobs):
+        said = {kind: jobs[job][kind] for kind in TIMES if kind in jobs[job]}
+        times.append(job_times(job, _filled(said, data, ("resources", "jobs", job))))
+    return scheduled(settings, times)
 
 
 def _named(resources: Any, chosen: str | None) -> tuple[str, Any]:

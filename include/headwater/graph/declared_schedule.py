@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from headwater.definitions.airflow_spec import CONTINUOUS
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.trigger import AvailableNow, Continuous
 from headwater.errors import UnsupportedArgument
 from headwater.graph.manifest import Manifest
 from headwater.graph.registry import Registry
-
-# Airflow's word for a run that begins when the last one has ended.
-CONTINUOUS = "@continuous"
 
 
 def overruled(spec: PipelineSpec) -> str | None:

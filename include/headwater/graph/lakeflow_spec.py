@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.definitions.cron_text import from_quartz_text
 from headwater.definitions.flow_settings import STREAM_INTERVAL, TRIGGER_INTERVAL, VIEW_INTERVAL
 from headwater.definitions.lakeflow_settings import Cluster, LakeflowSettings
 from headwater.definitions.names import is_folder_name
@@ -203,7 +204,7 @@ def _continuous(settings: LakeflowSettings, made: Translation) -> None:
                     "`continuous` and `trigger` both say when the pipeline runs; take one of them out"
                 )
             return
-        made.idle("trigger", "write the schedule as `airflow: {schedule: ...}`; it has no seconds there")
+        _cron(settings, kinds.get("cron"), made)
     if settings.continuous:
         usual = f"{STREAM_INTERVAL.seconds} seconds, views every {VIEW_INTERVAL.seconds // 60} minute"
         interval = settings.configuration.get(TRIGGER_INTERVAL, usual)
@@ -219,8 +220,21 @@ def _continuous(settings: LakeflowSettings, made: Translation) -> None:
         )
 
 
+def _cron(settings: LakeflowSettings, cron: Any, made: Translation) -> None:
+    """The times of a pipeline that the platform itself begins."""
+    said = cron if isinstance(cron, dict) else {}
+    schedule = from_quartz_text(str(said.get("quartz_cron_schedule")), str(said.get("timezone_id", "UTC")))
+    if schedule is None or "schedule" in settings.airflow or settings.continuous:
+        made.idle(
+            "trigger", "write the schedule as `airflow: {schedule: ...}`: a cron text in UTC, without seconds"
+        )
+        return
+    made.data["airflow"] = {"schedule": schedule}
+    made.mapped("trigger", "airflow", f"`schedule: {schedule!r}`")
+
+
 def _airflow(settings: LakeflowSettings, made: Translation) -> None:
-    airflow = dict(settings.airflow)
+    airflow = {**made.data.get("airflow", {}), **settings.airflow}
     if settings.development and "retries" not in airflow:
         airflow["retries"] = 0
         made.mapped("development", "airflow", "`retries: 0`: an update that fails is not tried again")

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from headwater.definitions.airflow_spec import CONTINUOUS
 from headwater.definitions.pipeline_spec import PipelineSpec
 from headwater.definitions.source_location import SourceLocation
 from headwater.errors import UnsupportedArgument
-from headwater.graph.declared_schedule import CONTINUOUS, declared_schedule, overruled, schedule_of
+from headwater.graph.declared_schedule import declared_schedule, overruled, schedule_of
 from headwater.graph.manifest import Manifest
 from headwater.graph.registry import Registry
 

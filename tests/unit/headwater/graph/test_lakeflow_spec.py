@@ -248,6 +248,17 @@ def test_a_bundle_that_is_not_one_pipeline(tmp_path: Path, old: str, new: str, l
         assert read_source(path, "other").data == {"name": "b"}
 
 
+def test_a_cron_of_the_pipeline_is_its_schedule(tmp_path: Path):
+    """As far as five fields in UTC say it, and nothing else says when updates begin."""
+    cron = {"cron": {"quartz_cron_schedule": "0 30 4 * * ?", "timezone_id": "UTC"}}
+    settings: dict[str, Any] = {"name": "a", "photon": True, "trigger": cron, "tags": {"team": "shop"}}
+    spec = read_spec(written(tmp_path, settings), {})
+    assert (spec.airflow.schedule, spec.airflow.tags) == ("30 4 * * *", ("team:shop",))
+    assert read_spec(written(tmp_path, {**settings, "continuous": True}), {}).airflow.schedule is None
+    own = {**settings, "airflow": {"schedule": "@daily"}}
+    assert read_spec(written(tmp_path, own), {}).airflow.schedule == "@daily"
+
+
 def test_continuous_alone_stays_a_question_of_the_spec(tmp_path: Path):
     """Without any other setting of Lakeflow, a file is a pipeline.yml, and answers for itself."""
     with pytest.raises(InvalidSpec, match="continuous"):
