@@ -23,7 +23,12 @@ from headwater_spark.facade.source_substitutes import (
 from headwater_spark.sources import event_hubs, kinesis, rescued_columns
 from headwater_spark.sources.delta_options import check_limits, delta_overrides
 from headwater_spark.sources.file_addresses import FILE_FORMATS, addresses, check_address
-from headwater_spark.sources.file_options import CHANGED_WITHIN, file_overrides, spark_times
+from headwater_spark.sources.file_options import (
+    CHANGED_WITHIN,
+    check_file_limits,
+    file_overrides,
+    spark_times,
+)
 from headwater_spark.sources.kafka_options import kafka_overrides
 from headwater_spark.sources.misspelled_options import refuse_misspelled
 
@@ -261,6 +266,9 @@ class _KnowsFormats(SubstitutingReader):
     def _check_files(self) -> None:
         if self.source_format not in FILE_FORMATS:
             return
+        refuse_misspelled(self.source_format, self.options_spelled)
+        if self.streaming:
+            check_file_limits(self.options_given)
         super().options(**file_overrides(self.source_format, self.options_given))  # type: ignore[misc]
         if not self.options_given.keys().isdisjoint(CHANGED_WITHIN):
             zone = self.session.conf.get("spark.sql.session.timeZone") or "UTC"

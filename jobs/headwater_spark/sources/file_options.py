@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -13,6 +14,9 @@ _SPELLED = {"modifiedafter": "modifiedAfter", "modifiedbefore": "modifiedBefore"
 CHANGED_WITHIN = tuple(_SPELLED)
 NAME_PATTERN = "filenamepattern"
 SKIPPED_ROWS = "skiprows"
+# Limits of batches with the largest number that each may be.
+_LIMITS = {"maxFilesPerTrigger": 2**31 - 1, "maxBytesPerTrigger": 2**63 - 1}
+_NUMBER = re.compile(r"\+?[0-9]+")
 NO_SKIPPING = (
     'Cut the lines off where the files come from; or read them with format("text"), leave the lines out by a filter, and parse the rest '
     "with from_csv."
@@ -35,6 +39,22 @@ def file_overrides(source_format: str, options: Mapping[str, str]) -> dict[str, 
     if source_format == "csv":
         refuse_skipping(options.get(SKIPPED_ROWS))
     return name_pattern(options)
+
+
+def check_file_limits(options: Mapping[str, str]) -> None:
+    """Raise InvalidSourceOption where limits of a stream's batches (``options``: keys in lower case) are none that Spark takes."""
+    limits = {name: options[name.lower()] for name in _LIMITS if name.lower() in options}
+    for name, value in limits.items():
+        if not _NUMBER.fullmatch(value) or not 0 < int(value) <= _LIMITS[name]:
+            raise InvalidSourceOption(
+                f"{name} is {value!r}: the limit of a batch of files is a whole number above 0, without a unit.",
+                remedy=f"Give it one; or leave {name} out.",
+            )
+    if len(limits) > 1:
+        raise InvalidSourceOption(
+            "maxFilesPerTrigger and maxBytesPerTrigger exclude each other where Spark reads files.",
+            remedy='Keep one; format("cloudFiles") takes both.',
+        )
 
 
 def refuse_skipping(rows: str | None) -> None:

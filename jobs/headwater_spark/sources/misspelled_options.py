@@ -1,4 +1,4 @@
-"""Options of Delta and Kafka that are not spelled right: Spark passes over them, and reads other rows than were meant."""
+"""Options of reads that are not spelled right: Spark passes over them, and reads other rows than were meant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,43 @@ _KAFKA = (
     "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "includeHeaders", "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
 )  # fmt: skip
-_KNOWN = {"delta": _DELTA, "": _DELTA, "kafka": _KAFKA}
+_FILES = (
+    "pathGlobFilter", "fileNamePattern", "recursiveFileLookup", "ignoreMissingFiles", "ignoreCorruptFiles", "modifiedBefore",
+    "modifiedAfter", "basePath", "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "maxFileAge", "fileNameOnly",
+    "maxCachedFiles", "discardCachedInputRatio", "cleanSource", "sourceArchiveDir", "badRecordsPath", "compression",
+)  # fmt: skip
+_TEXTS = (
+    *_FILES, "mode", "columnNameOfCorruptRecord", "rescuedDataColumn", "encoding", "charset", "locale", "timeZone", "dateFormat",
+    "timeFormat", "timestampFormat", "timestampNTZFormat", "multiLine", "samplingRatio", "singleVariantColumn", "inferSchema",
+)  # fmt: skip
+_JSON = (
+    *_TEXTS, "primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull", "enableDateTimeParsingFallback", "lineSep",
+    "allowComments", "allowUnquotedFieldNames", "allowSingleQuotes", "allowNumericLeadingZeros", "allowNonNumericNumbers",
+    "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars", "ignoreNullFields", "useUnsafeRow", "pretty", "sortKeys",
+    "writeNonAsciiCharacterAsCodePoint",
+)  # fmt: skip
+_CSV = (
+    *_TEXTS, "sep", "delimiter", "header", "quote", "escape", "comment", "enforceSchema", "ignoreLeadingWhiteSpace",
+    "ignoreTrailingWhiteSpace", "nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf", "maxColumns", "maxCharsPerColumn",
+    "unescapedQuoteHandling", "charToEscapeQuoteEscaping", "enableDateTimeParsingFallback", "preferDate", "columnPruning", "lineSep",
+    "inputBufferSize", "skipRows", "quoteAll", "escapeQuotes", "codec", "extension",
+)  # fmt: skip
+_XML = (
+    *_TEXTS, "rowTag", "rootTag", "attributePrefix", "valueTag", "excludeAttribute", "ignoreNamespace", "ignoreSurroundingSpaces",
+    "nullValue", "prefersDecimal", "preferDate", "rowValidationXSDPath", "wildcardColName", "arrayElementName", "declaration", "indent",
+    "validateName", "useLegacyXMLParser",
+)  # fmt: skip
+_TEXT = (*_FILES, "wholetext", "lineSep", "encoding")
+_ORC = (*_FILES, "mergeSchema", "orc.compress")
+_PARQUET = (*_FILES, "mergeSchema", "datetimeRebaseMode", "int96RebaseMode", "parquet.compression")
+_AVRO = (
+    *_FILES, "avroSchema", "avroSchemaUrl", "datetimeRebaseMode", "ignoreExtension", "mode", "positionalFieldMatching", "mergeSchema",
+    "recursiveFieldMaxDepth", "enableStableIdentifiersForUnionType", "stableIdentifierPrefixForUnionType", "recordName", "recordNamespace",
+)  # fmt: skip
+_KNOWN = {
+    "delta": _DELTA, "": _DELTA, "kafka": _KAFKA, "json": _JSON, "csv": _CSV, "xml": _XML, "text": _TEXT, "parquet": _PARQUET,
+    "orc": _ORC, "avro": _AVRO, "binaryfile": _FILES,
+}  # fmt: skip
 # Only what is almost the name of an option: others may be for a reader that Spark has got from elsewhere.
 _ALMOST = 0.9
 

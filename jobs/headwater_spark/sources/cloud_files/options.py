@@ -18,6 +18,7 @@ from headwater_spark.sources.file_options import (
     name_pattern,
     refuse_skipping,
 )
+from headwater_spark.sources.misspelled_options import refuse_misspelled
 
 _PREFIX = "cloudfiles."
 _CREDENTIAL = "databricks.servicecredential"
@@ -180,6 +181,7 @@ def parse_options(
     parsed = _checked(own, native, tuple(notes), schema_given=schema_given)
     _check_encoding(parsed, java_charsets=java_charsets)
     _check_variant(parsed, schema_given=schema_given)
+    refuse_misspelled(parsed.format, () if unknown_allowed else native)
     return parsed
 
 

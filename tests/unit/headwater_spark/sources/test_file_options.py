@@ -10,7 +10,7 @@ from pyspark.sql import DataFrameReader
 from headwater.errors import InvalidSourceOption, UnsupportedSource
 from headwater_spark.facade.pipeline_session import PipelineBatchReader, PipelineStreamReader
 from headwater_spark.facade.sql_sources import SourceCall, frame_of
-from headwater_spark.sources.file_options import file_overrides, instants, spark_times
+from headwater_spark.sources.file_options import check_file_limits, file_overrides, instants, spark_times
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,29 @@ def test_what_is_fine():
     assert file_overrides("csv", {"filenamepattern": "*2.csv"}) == {"pathGlobFilter": "*2.csv"}
     assert file_overrides("csv", {"skiprows": "0", "header": "true"}) == {}
     assert file_overrides("json", {"skiprows": "2"}) == {}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"maxfilespertrigger": "0"},
+        {"maxfilespertrigger": "2147483648"},
+        {"maxbytespertrigger": "-1"},
+        {"maxbytespertrigger": "10g"},
+        {"maxfilespertrigger": "1", "maxbytespertrigger": "1"},
+    ],
+)
+def test_limits_that_are_none(options: dict[str, str]):
+    """Spark would refuse them when the stream starts, after `validate` has found nothing."""
+    with pytest.raises(InvalidSourceOption, match="PerTrigger"):
+        check_file_limits(options)
+
+
+def test_limits():
+    """One whole number above zero; a batch read has none."""
+    check_file_limits({})
+    check_file_limits({"maxfilespertrigger": "2147483647"})
+    check_file_limits({"maxbytespertrigger": "1"})
 
 
 @pytest.mark.parametrize("function", ["read_pubsub", "read_pulsar"])
