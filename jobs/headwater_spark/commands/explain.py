@@ -25,13 +25,15 @@ from headwater_spark.plans.partition_texts import losing_texts
 from headwater_spark.resolution.graph_resolution import ResolvedPipeline, resolved_pipeline
 from headwater_spark.resolution.incremental_views import (
     as_written,
+    eligibility_of,
     followed_tables,
     incremental_entry,
     read_columns,
     technique_for,
+    view_flow,
     view_limits,
 )
-from headwater_spark.resolution.view_eligibility import Eligibility, view_eligibility
+from headwater_spark.resolution.view_eligibility import Eligibility
 from headwater_spark.session import start_session
 from headwater_spark.views.partition_texts import has_null_partition
 from headwater_spark.views.plan_shape import FILE_METADATA
@@ -57,14 +59,14 @@ def explain_view(project: PipelineProject, name: str, *, as_json: bool) -> int:
 def explain(pipeline: ResolvedPipeline, name: str) -> dict[str, Any]:
     """What can be done for a view, source by source, and what its last refresh did."""
     dataset = _view(pipeline, name)
-    seen = view_eligibility(dataset, pipeline.evaluation.frames[dataset.name], pipeline.evaluation.stubs)
+    seen = eligibility_of(pipeline, dataset)
     known = incremental_entry(pipeline, dataset, seen)
     sources = [one.model_dump(mode="json") for one in known.sources]
     state = flow_checkpoint(pipeline.project.state_folder, dataset.name, dataset.name).read_state()
     refresh = dict(state.refresh) if state is not None else {}
     # Without the values given for that run.
     last_definition = state.definition_hash if state is not None else None
-    flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
+    flow = view_flow(pipeline, dataset)
     limits = view_limits(pipeline, dataset)
     following = outlook(
         pipeline, dataset.name, sources, refresh, limits, read_columns(pipeline, seen.plan),

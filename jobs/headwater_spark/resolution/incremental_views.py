@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from headwater.definitions.dataset import Dataset, DatasetKind
+from headwater.definitions.flow import Flow
 from headwater.graph.manifest import DatasetEntry, IncrementalEntry, Manifest, SourceTechniques
 from headwater.incremental.costs import Limits, limits_from
 from headwater.incremental.source_changes import ChangeKind
@@ -46,7 +48,7 @@ def incremental_entry(
 ) -> IncrementalEntry:
     """What one view allows. ``known``: what was seen of its query before."""
     frame = pipeline.evaluation.frames[dataset.name]
-    known = known or view_eligibility(dataset, frame, pipeline.evaluation.stubs)
+    known = known or eligibility_of(pipeline, dataset)
     limits = view_limits(pipeline, dataset)
     return IncrementalEntry(
         policy=str(dataset.refresh_policy),
@@ -60,9 +62,21 @@ def incremental_entry(
     )
 
 
+def eligibility_of(pipeline: ResolvedPipeline, dataset: Dataset) -> Eligibility:
+    """What a view's query and rules allow under the settings that the query has in an update: sums may overflow in some."""
+    evaluation, flow = pipeline.evaluation, view_flow(pipeline, dataset)
+    with evaluation.settings(flow) if flow is not None else nullcontext():
+        return view_eligibility(dataset, evaluation.frames[dataset.name], evaluation.stubs)
+
+
+def view_flow(pipeline: ResolvedPipeline, dataset: Dataset) -> Flow | None:
+    """The flow of a view's query."""
+    return next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
+
+
 def view_limits(pipeline: ResolvedPipeline, dataset: Dataset) -> Limits:
     """The limits that the pipeline and a view set."""
-    flow = next((one for one in pipeline.registry.flows() if one.target == dataset.name), None)
+    flow = view_flow(pipeline, dataset)
     return limits_from({**pipeline.project.configuration, **(flow.spark_conf if flow is not None else {})})
 
 
