@@ -241,16 +241,20 @@ def _airflow(settings: LakeflowSettings, made: Translation) -> None:
     elif settings.development is not None:
         made.idle("development", "retries are those under `airflow`, and Spark ends with the update")
     if settings.tags:
-        airflow["tags"] = [
-            *airflow.get("tags", ()),
-            *(f"{name}:{text}" if text else name for name, text in settings.tags.items()),
-        ]
+        _add(airflow, "tags", [f"{name}:{text}" if text else name for name, text in settings.tags.items()])
         made.mapped("tags", "airflow", "`tags`: they mark the DAGs")
     notifiers = list(_notifiers(settings, made))
     if notifiers:
-        airflow["notifiers"] = [*airflow.get("notifiers", ()), *notifiers]
+        _add(airflow, "notifiers", notifiers)
     if airflow:
         made.data["airflow"] = airflow
+
+
+def _add(airflow: dict[str, Any], key: str, more: list[Any]) -> None:
+    """Put more into a list of the section; what is no list stays, and is refused where the spec is checked."""
+    there = airflow.get(key, [])
+    if isinstance(there, list):
+        airflow[key] = [*there, *more]
 
 
 def _notifiers(settings: LakeflowSettings, made: Translation) -> Iterator[dict[str, Any]]:

@@ -121,7 +121,8 @@ def _line(node: yaml.Node | None, keys: Sequence[str]) -> int:
     """The line of the last of the keys that can be seen in the file."""
     line = 1
     for key in keys:
-        child = _child(node, int(key) if isinstance(node, yaml.SequenceNode) else key)
+        inside_list = isinstance(node, yaml.SequenceNode)
+        child = None if inside_list and not key.isdigit() else _child(node, int(key) if inside_list else key)
         if child is None:
             break
         line, node = child

@@ -181,6 +181,8 @@ def test_keys_of_both_forms_go_together(tmp_path: Path):
         ('{"name": "a",\n "edition": "GOLD"}', 2, "edition"),
         ('{"name": "a",\n "photon": true,\n "airflow": {"retrys": 1}}', 3, "Did you mean `retries`"),
         ('{"name": "a", // one\n "name": "b"}', 2, "given twice"),
+        ('{"name": "a", "tags": {"x": "y"},\n "airflow": {"tags": "abc"}}', 2, "tags"),
+        ('{"name": "a", "notifications": [{"alerts": ["on-update-failure"], "email_recipients": ["a"]}],\n "airflow": {"notifiers": 1}}', 2, "notifiers"),
         ('{"name": "a",\n "photon": true,}', 2, "not JSON"),
         ('{"name": "a",\n "ingestion_definition": {}}', 1, "no counterpart"),
         ('{"name": "a",\n "photon": true, "target": "x", "schema": "y"}', 1, "mean the same"),
@@ -235,6 +237,12 @@ def test_a_bundle_is_read_as_its_pipeline(tmp_path: Path):
         ("  pipelines:", "  pipes:", 6, "has no `pipelines`"),
         ("      serverless", "      serverles", 12, "Did you mean `serverless`"),
         ("    sessions:", "    other: {name: b}\n    sessions:", 8, "2 pipelines"),
+        (
+            BUNDLE[BUNDLE.index("targets:") :],
+            "targets: {dev: {default: true, resources: {pipelines: {a: 1}}}}\nresources: [1]\n",
+            5,
+            "`resources.pipelines.a` must be a mapping",
+        ),
     ],
 )
 def test_a_bundle_that_is_not_one_pipeline(tmp_path: Path, old: str, new: str, line: int, says: str):
