@@ -5,9 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NEEDED_PYTHON := 3.11
-# Processes of tests side by side. Of unit tests, one that is free takes over half of what the other has left; files that prepare
-# something in Spark for all of their tests stay whole.
-WORKERS := --numprocesses=2 --dist=worksteal
+# Processes of tests side by side. Of unit tests three, since some wait for servers, and one that is free takes over half of what
+# another has left; files that prepare something in Spark for all of their tests stay whole.
+WORKERS := --numprocesses=3 --dist=worksteal
 BY_FILE := --numprocesses=2 --dist=loadfile
 
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes, and each would compile them again.
@@ -41,7 +41,7 @@ demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends afte
 
 test: test-unit test-integration test-dags ## Run the tests but those that kill: the same ones each time, few long ones left to the soak
 
-test-unit: setup ## Run the unit tests: no JVM, four minutes
+test-unit: setup ## Run the unit tests: no JVM, three minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
 
 test-near: setup ## Run the unit tests near what has changed since the last commit (or SINCE=main): seconds
