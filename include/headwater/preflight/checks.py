@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.checkpoints.conditions import CheckFailed
 from headwater.errors import HeadwaterError
-from headwater.preflight.change_memory_checks import change_memory_is_damaged, change_memory_was_lost
+from headwater.preflight.change_memory_checks import (
+    change_memory_files_are_gone,
+    change_memory_is_damaged,
+    change_memory_was_lost,
+)
 from headwater.preflight.change_record_checks import change_record_is_damaged, snapshot_versions_are_damaged
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
@@ -72,6 +76,7 @@ CHECKS: tuple[Check, ...] = (
     files_are_gone,
     change_memory_is_damaged,
     change_memory_was_lost,
+    change_memory_files_are_gone,
     change_record_is_damaged,
     batches_are_forgotten,
     checkpoint_was_lost,
