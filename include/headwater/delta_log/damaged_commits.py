@@ -74,8 +74,8 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
         if original is not None:
             return log / newest, f"it is a copy of version {original}"
-        return _lost(log, newest, sizes)
-    return None
+    # A log without commits may go on from its checkpoint.
+    return _lost(log, commits[-1] if commits else "", sizes) if commits or not kept else None
 
 
 def _lost(log: Place, newest: str, names: Iterable[str]) -> tuple[Place, str] | None:
