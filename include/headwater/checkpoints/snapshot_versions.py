@@ -65,7 +65,7 @@ class SnapshotVersions:
             _of_file,
             what="The file with the versions of the snapshots that a table has",
             unknown="which snapshots a table has",
-            remedy="Restore it from a backup. Or move it away and refresh the table in full: snapshots are asked for from the first then.",
+            remedy="Restore it from a backup. Or refresh the table in full: snapshots are asked for from the first then.",
         )
         if record is None:
             return None
@@ -75,23 +75,24 @@ class SnapshotVersions:
 
     def intend(self, position: SnapshotPosition, version: Any) -> SnapshotPosition:
         """Write down that a snapshot is about to be merged."""
-        return self._write(replace(position, intended=(position.number + 1, version)))
+        return self.write(replace(position, intended=(position.number + 1, version)))
 
     def done(self, position: SnapshotPosition) -> SnapshotPosition:
         """Write down that the intended snapshot is in the table."""
         assert position.intended is not None
-        return self._write(SnapshotPosition(*position.intended))
+        return self.write(SnapshotPosition(*position.intended))
 
-    def from_table(self, table: Place, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
+    def in_table(self, table: Place, identity: FlowIdentity, epoch: int) -> SnapshotPosition | None:
         """The position according to the table's own log, for where the file is lost; None where the log has none."""
         positions = [
             (int(metadata["batch"]), metadata[VERSION_KEY])
             for metadata in commits_of(table, *identity.names)
             if metadata.get("epoch") == epoch and VERSION_KEY in metadata
         ]
-        return self._write(_position(max(positions, key=lambda pair: pair[0]))) if positions else None
+        return _position(max(positions, key=lambda pair: pair[0])) if positions else None
 
-    def _write(self, position: SnapshotPosition) -> SnapshotPosition:
+    def write(self, position: SnapshotPosition) -> SnapshotPosition:
+        """Write a position down, and give it."""
         intended = position.intended
         data = {
             "application": self.application,

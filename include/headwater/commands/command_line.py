@@ -207,8 +207,11 @@ def _quality(parsed: argparse.Namespace) -> int:
 
 def _files(parsed: argparse.Namespace) -> int:
     from headwater.commands.files import show_files
+    from headwater.storage.listing import looked_over
 
-    return show_files(_project(parsed), parsed.flow, parsed.limit, as_json=parsed.as_json)
+    project = _project(parsed)
+    with looked_over(project.state_folder / "checkpoints"):
+        return show_files(project, parsed.flow, parsed.limit, as_json=parsed.as_json)
 
 
 def _lateness(parsed: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from io import SEEK_END
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ _REMOVED = ("numRemovedFiles", "numTargetFilesRemoved", "num_removed_files", "nu
 _ROWS = re.compile(rb'"stats":"\{\\"numRecords\\":(\d+)')
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 _CHECKSUM = re.compile(r"\d{20}\.crc")
+# Says which checkpoint is the newest.
+POINTER = "_last_checkpoint"
 # What a Parquet file begins and ends with.
 _PARQUET = b"PAR1"
 _PLAIN_WRITE = re.compile(rb'"operation":"WRITE"')
@@ -71,8 +74,8 @@ def damaged_commit(table: Place, *, readable: bool = True, since: int = 0) -> tu
         original = _copied_from(log, newest, sorted(alike)[-_COMPARED:])
         if original is not None:
             return log / newest, f"it is a copy of version {original}"
-        return _lost(log, newest, sizes)
-    return None
+    # A log without commits may go on from its checkpoint.
+    return _lost(log, commits[-1] if commits else "", sizes) if commits or not kept else None
 
 
 def _lost(log: Place, newest: str, names: Iterable[str]) -> tuple[Place, str] | None:
@@ -86,12 +89,15 @@ def _lost(log: Place, newest: str, names: Iterable[str]) -> tuple[Place, str] | 
 
 
 def damaged_checkpoint(table: Place) -> tuple[Place, str] | None:
-    """The newest checkpoint of a log where it is one file that was not written to its end, and what is wrong with it; None for another.
+    """The newest checkpoint of a log where it is gone, or is one file that was not written to its end, and what is wrong; None for another.
 
     For a table that can't be opened: the end of the file is a request on a store.
     """
     log = log_folder(table)
     sizes = sizes_in(log)
+    gone = _checkpoint_that_is_gone(log, sizes)
+    if gone is not None:
+        return gone
     name = max((name for name in sizes if _CHECKPOINT.fullmatch(name)), default=None)
     if name is None:
         return None
@@ -101,6 +107,19 @@ def damaged_checkpoint(table: Place) -> tuple[Place, str] | None:
     with file.open("rb") if isinstance(file, Path) else opened(file) as stream:
         stream.seek(-len(_PARQUET), SEEK_END)
         return None if stream.read() == _PARQUET else (file, "the file is cut off")
+
+
+def _checkpoint_that_is_gone(log: Place, names: Iterable[str]) -> tuple[Place, str] | None:
+    """The checkpoint that the log names as its newest, or without which its oldest commits mean nothing."""
+    there = {int(name[:20]) for name in names if ".checkpoint" in name and name[:20].isdigit()}
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        named = int(json.loads((log / POINTER).read_text(encoding="utf-8"))["version"])
+        if named not in there:
+            return log / f"{named:020d}.checkpoint.parquet", f"it is gone, and `{POINTER}` names it"
+    first = min((int(name[:20]) for name in names if is_commit(name)), default=0)
+    if first > 0 and not there:
+        return log, f"the log begins at version {first}, and the checkpoint before it is gone"
+    return None
 
 
 def _copied_from(log: Place, newest: str, alike: list[str]) -> int | None:

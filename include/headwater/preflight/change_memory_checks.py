@@ -13,6 +13,7 @@ from headwater.delta_log.table_history import deletes_kept_since, head_version
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
+from headwater.preflight.table_file_checks import first_of, missing_files
 from headwater.storage.place import Place
 
 
@@ -62,6 +63,27 @@ def change_memory_is_damaged(start: FlowStart) -> Iterator[Damage]:
         "Deletes that it kept may be missing.",
         f"headwater run PIPELINE_DIR then says whether anything is missing; if so, --full-refresh {start.dataset} makes it good.",
     )
+
+
+def change_memory_files_are_gone(start: FlowStart) -> Iterator[Damage]:
+    """As of the table itself: a batch whose keys lie in other files would not miss them."""
+    if start.state.change_memory is None or head_version(_memory(start)) < 0:
+        return
+    memory = _memory(start)
+    missing = missing_files(memory, deep=start.deep)
+    if missing:
+        yield Damage(
+            ChangeMemoryLost(
+                f"Files of what AUTO CDC remembers for {start.dataset!r} are gone or cut: {first_of(missing)}. Deletes and the order of "
+                "events that came before would be unknown.",
+                where=memory,
+                remedy="Restore them from a backup. If there is none, refill the table: "
+                f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if no older event can come any more, move this folder away, "
+                f"and then: {start.command('mend')}",
+            ),
+            tuple(missing[:10]),
+            (Repair.FULL_REFRESH,),
+        )
 
 
 def _memory(start: FlowStart) -> Place:

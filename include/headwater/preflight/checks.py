@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.checkpoints.conditions import CheckFailed
 from headwater.errors import HeadwaterError
-from headwater.preflight.change_memory_checks import change_memory_is_damaged, change_memory_was_lost
+from headwater.preflight.change_memory_checks import (
+    change_memory_files_are_gone,
+    change_memory_is_damaged,
+    change_memory_was_lost,
+)
+from headwater.preflight.change_record_checks import change_record_is_damaged, snapshot_versions_are_damaged
 from headwater.preflight.damage import Damage
 from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
 from headwater.preflight.denied_files import checkpoint_is_denied
@@ -71,6 +76,8 @@ CHECKS: tuple[Check, ...] = (
     files_are_gone,
     change_memory_is_damaged,
     change_memory_was_lost,
+    change_memory_files_are_gone,
+    change_record_is_damaged,
     batches_are_forgotten,
     checkpoint_was_lost,
     metadata_was_lost,
@@ -108,6 +115,8 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     table_was_recreated,
     table_was_rolled_back,
     files_are_gone,
+    change_record_is_damaged,
+    snapshot_versions_are_damaged,
     batches_are_forgotten,
 )
 # The query of a view has no position.

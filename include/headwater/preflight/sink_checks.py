@@ -112,7 +112,7 @@ def _damaged_checkpoint(table: Place, named: str) -> Iterator[Damage]:
         TableLogDamaged(
             f"A checkpoint of the log of {named} is damaged: {fault}. Nothing can open the table until it is gone or whole.",
             where=file,
-            remedy="Restore the file from a backup; or move it away, together with `_last_checkpoint` beside it: the log has every commit "
+            remedy="Restore the file from a backup; or move away what is left of it, and `_last_checkpoint` beside it: the log has every commit "
             "since the first one, so that nothing is lost."
             if whole
             else "Restore the file from a backup. Without it the table's older rows are not known: the commits before it were cleaned "

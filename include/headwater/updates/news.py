@@ -14,7 +14,7 @@ from headwater.checkpoints.pending_replacement import pending_replacements
 from headwater.contract.arguments import RunArguments
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.trigger import AvailableNow
-from headwater.delta_log.table_history import table_exists
+from headwater.delta_log.table_history import head_version
 from headwater.delta_log.versions import table_head
 from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.redaction import quoted
@@ -150,12 +150,16 @@ def _table_reasons(
     project: PipelineProject, manifest: Manifest, flow: FlowEntry, state: FlowState
 ) -> Iterator[str]:
     quarantine = manifest.quarantine_path(project.warehouse, flow.target)
-    if state.has_quarantine and quarantine is not None and not table_exists(quarantine):
-        yield f"the quarantine of {flow.target} is gone"
+    if state.has_quarantine and quarantine is not None:
+        kept = head_version(quarantine)
+        if kept < (state.quarantine_version or 0):
+            yield f"the quarantine of {flow.target} is {'gone' if kept < 0 else 'an older copy'}"
     table = manifest.table_path(project.warehouse, flow.target)
     head = table_head(table)
     if head is None or head.table_id != state.sink_id:
         yield f"the table of {flow.target} is not the one that {flow.name} last wrote to"
+    elif head.version < (state.sink_version or 0):
+        yield f"the table of {flow.target} is an older copy of the one that {flow.name} last wrote to"
     elif manifest.dataset(flow.target).kind is DatasetKind.MATERIALIZED_VIEW:
         identity = flow_identity(project.state_folder, project.pipeline_id, flow.target, flow.name)
         log = view_log(table, *identity.names)

@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.checkpoints.change_record import change_record, change_record_file
 from headwater.checkpoints.layout import REMEMBERED
-from headwater.checkpoints.record_files import recorded
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.definitions.flow_settings import fast_path
 from headwater.delta_log.table_history import has_transaction
@@ -156,14 +156,7 @@ def check_unchanged(
         ChangeFlowChanged: with what changed.
     """
     now = _made_with(columns, events=events)
-    path = target.memory / "made_with.json"
-    stored = recorded(
-        path,
-        dict[str, Any],
-        what=f"The record of how the rows of {target.memory.name!r} were made",
-        unknown="by which keys and columns the rows of the table were made",
-        remedy=f"Restore the file from a backup; or refill the table: headwater run PIPELINE_DIR --full-refresh {target.memory.name}",
-    )
+    path, stored = change_record_file(target.memory), change_record(target.memory)
     if stored is None:
         write_atomically(path, json.dumps(now))
         return

@@ -96,14 +96,14 @@ class _Snapshots:
         position = position or SnapshotPosition()
         # The file is gone or an older copy: the next snapshot would come under a number that Delta passes over.
         if has_transaction(path, self._application, position.number + 1):
-            stored = self._versions.from_table(path, self._run.identity, self._epoch)
+            stored = self._versions.in_table(path, self._run.identity, self._epoch)
             if stored is None:
                 raise CheckpointMismatch(
                     f"It is no longer known which snapshots {self._flow.name!r} has applied.",
                     where=self._versions.path,
                     remedy=f"Refill the table: --full-refresh {self._run.dataset.name}",
                 )
-            position = stored
+            position = self._versions.write(stored)
         return position
 
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:

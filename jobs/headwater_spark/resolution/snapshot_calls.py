@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.layout import change_memory
 from headwater.checkpoints.snapshot_versions import SnapshotPosition, SnapshotVersions
 from headwater.definitions.change_conditions import InvalidChangeFlow, SnapshotOutOfOrder
@@ -134,7 +135,7 @@ def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[Data
     if snapshots.given is not None:
         snapshot = _snapshot(flow, (calls.evaluate(flow), snapshots.given[1]))
     else:
-        snapshot = requested_snapshot(calls, flow, _latest(calls, flow))
+        snapshot = _coming(calls, flow, dataset)
     if snapshot is not None:
         return snapshot.frame, replace(snapshots.changes, sequence_by=_nothing(snapshot.kind))
     schema = plain_schema(dataset.schema, dataset.location) or _stored(calls, dataset)
@@ -150,10 +151,18 @@ def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[Data
     return frame, replace(snapshots.changes, sequence_by=_nothing(ends.get(START_AT, LongType())))
 
 
-def _latest(calls: FlowCalls, flow: Flow) -> Any:
-    """The last recorded version, of any epoch: enough to learn the columns."""
-    position = snapshots_file(calls, flow, "").read()
-    return position.version if position is not None else None
+def _coming(calls: FlowCalls, flow: Flow, dataset: Dataset) -> Snapshot | None:
+    """The snapshot after the last recorded version, of any epoch: enough to learn the columns.
+
+    None where the record is damaged and there is a table: the flow's start makes it good, or refuses this flow alone.
+    """
+    try:
+        position = snapshots_file(calls, flow, "").read()
+    except FlowStateDamaged:
+        if table_exists(calls.table_path(dataset)):
+            return None
+        raise
+    return requested_snapshot(calls, flow, position.version if position is not None else None)
 
 
 def _stored(calls: FlowCalls, dataset: Dataset) -> StructType | None:

@@ -64,12 +64,8 @@ def test_the_position_from_the_table(tmp_path: Path):
         info = {"commitInfo": {"userMetadata": json.dumps(metadata)}}
         (log / f"{number:020d}.json").write_text(json.dumps(info, separators=(",", ":")) + "\n")
     versions = SnapshotVersions(tmp_path / "snapshots.json", "p.f@0")
-    assert (
-        versions.from_table(tmp_path / "t", FlowIdentity("p", "f"), 0)
-        == versions.read()
-        == SnapshotPosition(1, "b")
-    )
-    assert versions.from_table(tmp_path / "t", FlowIdentity("p", "other"), 0) is None
+    assert versions.in_table(tmp_path / "t", FlowIdentity("p", "f"), 0) == SnapshotPosition(1, "b")
+    assert versions.in_table(tmp_path / "t", FlowIdentity("p", "other"), 0) is None
 
 
 def test_the_newest_snapshot_by_its_number(tmp_path: Path):
@@ -82,7 +78,7 @@ def test_the_newest_snapshot_by_its_number(tmp_path: Path):
         metadata={"pipeline": "p", "flow": "f", "epoch": 1, "batch": 7, VERSION_KEY: encoded(999)},
     )
     versions = SnapshotVersions(tmp_path / "versions.json", "p.f@0")
-    position = versions.from_table(tmp_path / "t", FlowIdentity("p", "f"), 0)
+    position = versions.in_table(tmp_path / "t", FlowIdentity("p", "f"), 0)
     assert position is not None
     assert (position.number, position.version) == (2, 100)
 

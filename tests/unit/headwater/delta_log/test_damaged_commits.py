@@ -145,3 +145,16 @@ def test_a_checksum_without_its_commit(tmp_path: Path):
         DeltaTable(str(tmp_path))
     commit_file(tmp_path, 2).with_suffix(".crc").unlink()
     assert damaged_commit(tmp_path) is None
+
+
+def test_a_checksum_of_the_only_commit(tmp_path: Path):
+    """After the first update a table has one commit: with its checksum alone there is a table, and nobody can say which."""
+    write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    file = commit_file(tmp_path, 0)
+    file.with_suffix(".crc").write_text("{}")
+    file.unlink()
+    assert damaged_commit(tmp_path, readable=False) == (
+        file, f"it is gone, and its checksum {0:020d}.crc is there",
+    )  # fmt: skip
+    file.with_suffix(".crc").unlink()
+    assert damaged_commit(tmp_path, readable=False) is None

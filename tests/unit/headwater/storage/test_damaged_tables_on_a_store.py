@@ -80,14 +80,17 @@ def lose_commit(version):
     return lambda table: (table / "_delta_log" / f"{version:020d}.json").unlink()
 
 
-def spoil_checkpoint(table, *, cut=True, cleaned=False):
+def spoil_checkpoint(table, *, cut=True, gone=False, cleaned=False):
     delta_table(table).create_checkpoint()
     (file,) = [
         path
         for path in (table / "_delta_log").iterdir()
         if ".checkpoint" in path.name and path.name[0].isdigit()
     ]
-    file.write_bytes(file.read_bytes()[:-9] if cut else b"")
+    if gone:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-9] if cut else b"")
     if cleaned:
         lose_commit(0)(table)
 
@@ -96,8 +99,8 @@ def spoil_checkpoint(table, *, cut=True, cleaned=False):
 @pytest.mark.parametrize(
     ("how", "remedy"),
     [
-        ({"cut": True}, "move it away"),
-        ({"cut": False}, "move it away"),
+        ({"cut": True}, "move away what is left of it"),
+        ({"cut": False}, "move away what is left of it"),
         ({"cleaned": True}, "--full-refresh"),
     ],
     ids=["cut", "empty", "cut, and its commits cleaned away"],
@@ -110,6 +113,31 @@ def test_of_a_tables_checkpoint(three, flow, how, remedy):
     assert (first.condition, first.blocks) == ("TABLE_LOG_DAMAGED", True)
     assert ".checkpoint.parquet" in str(first.error.where)
     assert remedy in first.error.remedy
+
+
+def test_of_a_checkpoint_that_is_gone(three):
+    """delta-rs opens no such table, though every commit is there; the copy that a store's log has on this machine needs no checkpoint."""
+    table = three.table("silver")
+    spoil_checkpoint(table, gone=True)
+    found = [damage.error for damage in case_of(three, "silver").damages]
+    assert [error.condition for error in found] == (["TABLE_LOG_DAMAGED"] if isinstance(table, Path) else [])
+    assert all("`_last_checkpoint` names it" in error.what for error in found)
+    (table / "_delta_log" / "_last_checkpoint").unlink()
+    assert not case_of(three, "silver").damages
+
+
+@pytest.mark.parametrize(("named", "fault"), [(True, "names it"), (False, "begins at version 1")])
+def test_of_a_log_without_its_beginning(three, named, fault):
+    """Where the commits before the lost checkpoint were cleaned away, older rows are not known, whether or not anything names it."""
+    table = three.table("silver")
+    batch(three, 3, 4)
+    spoil_checkpoint(table, gone=True, cleaned=True)
+    if not named:
+        (table / "_delta_log" / "_last_checkpoint").unlink()
+    first, *_ = case_of(three, "silver").damages
+    assert (first.condition, first.blocks) == ("TABLE_LOG_DAMAGED", True)
+    assert fault in first.error.what
+    assert "--full-refresh" in first.error.remedy
 
 
 def test_verify_looks_at_views(three, capsys):

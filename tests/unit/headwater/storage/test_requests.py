@@ -124,6 +124,14 @@ def test_a_status(old, s3, capsys):
     assert requests.total() <= 12, requests
 
 
+def test_files_that_were_taken_in(old, s3, capsys):
+    """Once what the batches left is on this machine, as for a status; before that, one for each file of Spark's about a batch."""
+    for most in (105, 4):
+        with s3.counted() as requests:
+            run(old, "files")
+        assert requests.total() <= most, requests
+
+
 def test_a_lag(old, s3, capsys):
     """Three requests a flow and two; three flows. Once what was read is on this machine, one a flow and two."""
     for most in (3 * 3 + 2, 3 + 2):

@@ -36,10 +36,11 @@ def test_who_is_asked_for_news(done, words: list[str], asked: bool):
 
 
 @pytest.mark.parametrize(
-    ("had", "there", "moved"), [(False, False, False), (True, True, False), (True, False, True)]
+    ("left_at", "there", "missed"),
+    [(None, False, ()), (0, True, ()), (0, False, ("gone",)), (1, True, ("an older copy",))],
 )
-def test_a_quarantine_that_is_gone(done, had: bool, there: bool, moved: bool):
-    """It is missed where the flow had one; a table with rules that has kept nothing out has none."""
+def test_a_quarantine_that_is_gone(done, left_at: int | None, there: bool, missed: tuple[str, ...]):
+    """It is missed where the flow had one, or a later one; a table with rules that has kept nothing out has none."""
     datasets = tuple(
         entry.model_copy(update={"quarantine": f"{entry.location}_quarantine"})
         if entry.name == "silver"
@@ -48,11 +49,14 @@ def test_a_quarantine_that_is_gone(done, had: bool, there: bool, moved: bool):
     )
     manifest = done.manifest.model_copy(update={"datasets": datasets})
     (done.project.state_folder / "manifest.json").write_text(manifest.to_json())
-    done.checkpoint("silver").update_state(has_quarantine=had)
+    done.checkpoint("silver").update_state(has_quarantine=left_at is not None, quarantine_version=left_at)
     if there:
         write_rows(manifest.quarantine_path(done.project.warehouse, "silver"), 1)
     verdict = has_news(done.project)
-    assert (verdict.moved, verdict.reasons) == (moved, ("the quarantine of silver is gone",) if moved else ())
+    assert (verdict.moved, verdict.reasons) == (
+        bool(missed),
+        tuple(f"the quarantine of silver is {what}" for what in missed),
+    )
 
 
 def test_never_run(pipeline):
@@ -101,6 +105,10 @@ def table_made_anew(done):
     write_rows(done.table("gold"), 1, 2)
 
 
+def table_put_back_from_a_copy(done):
+    done.checkpoint("silver").update_state(sink_version=7)
+
+
 def unknown_table_id(done):
     done.complete("gold", sink_id=None)
 
@@ -134,7 +142,14 @@ def time_dependent(done):
 CHANGES = [
     *(changed_source, new_file, new_rows_for_a_stream, new_rows_for_a_view, not_completed, older_definition),
     *(pending_reset, missing_state, missing_table, table_made_anew, unknown_table_id, broken_checkpoint),
-    *(lost_checkpoint, damaged_table, missing_folder, forgotten_inputs, time_dependent),
+    *(
+        table_put_back_from_a_copy,
+        lost_checkpoint,
+        damaged_table,
+        missing_folder,
+        forgotten_inputs,
+        time_dependent,
+    ),
 ]
 
 
