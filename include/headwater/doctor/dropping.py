@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.checkpoints.table_move import mark_file
+from headwater.checkpoints.table_move import moved_to
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.names import is_dotted_name
 from headwater.delta_log.commits import log_folder
@@ -77,7 +77,7 @@ def plan_drop(
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
         )
     folders = []
-    if mark_file(project.state_folder, dataset).exists():
+    if moved_to(project.state_folder, dataset) is not None:
         # The table has another name now; only what is left at the old one goes.
         return DropPlan(dataset, (checkpoints,))
     if entry is not None and manifest is not None:
