@@ -17,6 +17,7 @@ from headwater.checkpoints.relocation_note import (
     Relocation,
     read_note,
     refuse_relocated,
+    removal_of,
     removal_of_copy,
 )
 from headwater.checkpoints.table_move import refuse_unfinished
@@ -239,13 +240,12 @@ def _check_left_over(note: Relocation, trees: tuple[Tree, ...], target: Pipeline
     """Refuse rows that would turn up at the new place as those of a table that has gone; another pipeline's may lie there since."""
     now = {str(tree.target) for tree in trees}
     earlier = (near(target.warehouse, text) for text in note.copied if text not in now)
-    left = next((folder for folder in earlier if is_there(folder)), None)
-    if left is not None:
+    left = [folder for folder in earlier if is_there(folder)]
+    if left:
         raise NameTaken(
             "An earlier try of this relocation copied a table that has another name or another pipeline now, or is dropped.",
-            where=left,
-            remedy="Remove this copy, unless another pipeline fills a table there meanwhile, and run the same command again; or choose "
-            "another place.",
+            where=left[0],
+            remedy=f"Of what it left, {removal_of([str(folder) for folder in left])}; then run the same command again. Or choose another place.",
         )
 
 
