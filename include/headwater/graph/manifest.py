@@ -10,7 +10,7 @@ Decision 0006.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -300,14 +300,21 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
     )
 
 
-def read_manifest(path: Place) -> Manifest | None:
-    """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
+def _text(path: Place) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def read_manifest(path: Place, read: Callable[[Place], str] = _text) -> Manifest | None:
+    """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours.
+
+    ``read``: gives the file's text, or raises FileNotFoundError.
+    """
     remedy = (
         "Move it aside. The one beside pipeline.yml is written again by `python -m headwater validate`, the one in storage by the next "
         "update."
     )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read(path)
     except FileNotFoundError:
         return None
     except PermissionError:

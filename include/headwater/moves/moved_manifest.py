@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from headwater.checkpoints.guarded_files import Guarded, seen_text, write_guarded
+from headwater.checkpoints.guarded_files import Guarded
 from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
-from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
-from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest
 from headwater.moves.move_request import Wish
 from headwater.moves.moved_folders import renamed_flow
 from headwater.storage.place import located, parts_below
@@ -25,7 +25,7 @@ def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) ->
 
     ``check``: raises where a lease is lost; LeaseLost is raised, too, where another process has written a manifest since.
     """
-    seen, source = _seen(wish.source)
+    seen, source = seen_manifest(wish.source.state_folder)
     if source is None:
         return
     entry = next((item for item in source.datasets if item.name == move.source.dataset), None)
@@ -38,7 +38,7 @@ def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) ->
         others = (_renamed(flow, move, table) for flow in source.flows)
         _write(seen, check, source, datasets, tuple(others))
         return
-    seen_there, there = _seen(wish.target)
+    seen_there, there = seen_manifest(wish.target.state_folder)
     target = there or _empty(source, wish)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
@@ -69,12 +69,6 @@ def _with_order(flow: FlowEntry, name_of: Callable[[str], str | None]) -> FlowEn
     return flow.model_copy(update={"inputs": named(flow.inputs), "depends_on": named(flow.depends_on)})
 
 
-def _seen(project: PipelineProject) -> tuple[Guarded[str], Manifest | None]:
-    """The manifest of a pipeline's last update; first what it may be replaced by, so that a change in between is none."""
-    file = project.state_folder / FILE_NAME
-    return seen_text(file), read_manifest(file)
-
-
 def _write(
     seen: Guarded[str],
     check: Callable[[], None],
@@ -83,8 +77,7 @@ def _write(
     flows: tuple[FlowEntry, ...],
 ) -> None:
     changes: Mapping[str, object] = {"datasets": datasets, "flows": flows, "source_hash": _NO_SOURCES}
-    check()  # after the look: what is written depends on that nobody has been there since
-    write_guarded(seen, manifest.model_copy(update=changes).to_json())
+    replace_manifest(seen, manifest.model_copy(update=changes), check)
 
 
 def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:

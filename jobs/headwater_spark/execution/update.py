@@ -30,9 +30,9 @@ from headwater.event_log.live_driver import published_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import CONTINUOUS_FLUSH_SECONDS, FLUSH_SECONDS, EventLogWriter
-from headwater.files.atomic_files import write_atomically
-from headwater.graph.manifest import FILE_NAME, Manifest
+from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
@@ -142,7 +142,8 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         record_begun(project)
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
-        refuse_foreign_tables(project, pipeline.manifest)
+        seen, before = seen_manifest(project.state_folder)
+        refuse_foreign_tables(project, pipeline.manifest, before=before)
         refuse_nested_on_disk(project, pipeline.manifest)
         refuse_foreign_entries(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
@@ -154,7 +155,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         close_dead_updates(
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
         )
-        write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
+        replace_manifest(seen, pipeline.manifest, lease.check)
         stack.callback(keep_event_log, project.state_folder, project.spec.event_log.retention_days)
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
