@@ -141,6 +141,7 @@ class Manifest(_Entry):
     ``files_read``: what the sources read while they were loaded, with digests (``files_read.py``); ``rows_read``: whether they ran a
     query, whose rows nobody compares.
     ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
+    ``dropped``: datasets that were dropped since the update that wrote it: another pipeline may have them now.
     """
 
     format_version: int = FORMAT_VERSION
@@ -154,6 +155,7 @@ class Manifest(_Entry):
     schedule: str | None = None
     files_read: Mapping[str, str] = Field(default_factory=dict)
     rows_read: bool = False
+    dropped: tuple[str, ...] = ()
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
 
@@ -227,7 +229,7 @@ class Manifest(_Entry):
             del data["parameters_hash"]
         if self.schedule is None:
             del data["schedule"]
-        for name in ("files_read", "rows_read"):
+        for name in ("files_read", "rows_read", "dropped"):
             if not data[name]:
                 del data[name]
         for entry in data["datasets"]:

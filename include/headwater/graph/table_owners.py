@@ -35,7 +35,9 @@ def refuse_foreign_tables(
         before: the manifest of the last update, where it was read already.
     """
     before = before or read_manifest(project.state_folder / FILE_NAME)
-    owned = {(entry.name, entry.location) for entry in before.outputs} if before is not None else set()
+    owned = set[tuple[str, str | None]]()
+    if before is not None:
+        owned = {(e.name, e.location) for e in before.outputs if e.name not in before.dropped}
     for entry in manifest.outputs:
         if (
             entry.location is None

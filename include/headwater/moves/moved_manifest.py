@@ -34,12 +34,13 @@ def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) ->
     flows = [_renamed(flow, move) for flow in source.flows_into(entry.name)]
     table = _renamed_table(entry, move, wish)
     if move.within:
+        source = _without_dropped(source, table.name)
         datasets = tuple(table if item is entry else item for item in source.datasets)
         others = (_renamed(flow, move, table) for flow in source.flows)
         _write(seen, check, source, datasets, tuple(others))
         return
     seen_there, there = seen_manifest(wish.target.state_folder)
-    target = there or _empty(source, wish)
+    target = _without_dropped(there or _empty(source, wish), table.name)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
         taken = [_with_order(flow, lambda name: name if name in names else None) for flow in flows]
@@ -54,6 +55,18 @@ def _empty(like: Manifest, wish: Wish) -> Manifest:
     own = {"pipeline_id": wish.target.pipeline_id, "pipeline_name": wish.target.spec.name}
     names = {"catalog": wish.target.spec.catalog, "schema_name": wish.target.spec.schema}
     return like.model_copy(update={**own, **names, "datasets": (), "flows": ()})
+
+
+def _without_dropped(manifest: Manifest, name: str) -> Manifest:
+    """The manifest without a table of this name that was dropped: now another one has it."""
+    if name not in manifest.dropped:
+        return manifest
+    changes = {
+        "dropped": tuple(other for other in manifest.dropped if other != name),
+        "datasets": tuple(entry for entry in manifest.datasets if entry.name != name),
+        "flows": tuple(flow for flow in manifest.flows if flow.target != name),
+    }
+    return manifest.model_copy(update=changes)
 
 
 def _without(flow: FlowEntry, dataset: str) -> FlowEntry:

@@ -125,6 +125,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
             outside of it.
         SourceUnreachable: the log of a table can't be read.
+        TableOwned: a table was dropped here, and another pipeline has filled it since.
         NameTaken: something is at the new place, as of a relocation that was given up; or an earlier try copied a table that has another name now, or is dropped.
     """
     _check_roots(source, target)
