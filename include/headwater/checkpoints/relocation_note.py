@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from headwater.checkpoints.conditions import PipelineRelocated
@@ -78,7 +79,11 @@ def end_note(state_folder: Place, relocation: Relocation) -> None:
 
 def removal_of_copy(note: Relocation, state_folder: Place) -> str:
     """How to free a place at which a relocation was given up, in words: copies of tables first, the note last."""
-    folders = note.copied or (str(state_folder),)
+    return removal_of(note.copied or (str(state_folder),))
+
+
+def removal_of(folders: Sequence[str]) -> str:
+    """How to remove copies, in this order, in words that begin a sentence's second part."""
     commands = [
         f"aws s3 rm --recursive {shlex.quote(folder + '/')}"
         if is_url(folder)

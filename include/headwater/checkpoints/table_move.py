@@ -6,14 +6,14 @@ Decision 0095.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from headwater.checkpoints.conditions import MoveUnfinished, TableMoved
 from headwater.checkpoints.guarded_files import Guarded, GuardedKind, end_guarded, seen_text, write_guarded
-from headwater.checkpoints.record_files import recorded
 from headwater.checkpoints.whole_folders import unfinished as unfinished_folders
+from headwater.files.atomic_files import is_unfinished_write
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place as AnyPlace
 from headwater.storage.walking import contents_below
@@ -77,8 +77,25 @@ def journal_file(state_folder: AnyPlace) -> AnyPlace:
 
 
 def mark_file(state_folder: AnyPlace, dataset: str) -> AnyPlace:
-    """The mark that a table of this name has another one now."""
+    """The mark that a table of this name has another one now; on a store also one that says that the name is a table's again."""
     return state_folder / "checkpoints" / dataset / "moved.json"
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What a mark says. ``move``: the id of the move that left it."""
+
+    dataset: str
+    pipeline: str
+    move: str
+
+
+def _mark(state_folder: AnyPlace, name: str, unknown: str) -> _Mark | None:
+    marks = GuardedKind(
+        lambda data: _Mark(str(data["moved_to"]), str(data["pipeline"]), str(data.get("move"))),
+        {"what": f"The mark that the table {name!r} has another name", "unknown": unknown},
+    )
+    return marks.record(mark_file(state_folder, name))
 
 
 _JOURNALS = GuardedKind(
@@ -146,25 +163,26 @@ def mark_old_name(move: TableMove, state_folder: AnyPlace, check: Callable[[], N
     write_guarded(seen, json.dumps(where, indent=1) + "\n")
 
 
+def forget_mark(move: TableMove, state_folder: AnyPlace) -> None:
+    """The new name is a table's again, if one had it before that went elsewhere; LeaseLost as of ``mark_old_name``.
+
+    On a store the mark stays, and says so: a removal has no condition, and would take along what a later move has left there.
+    """
+    seen = seen_text(mark_file(state_folder, move.target.dataset))
+    if seen.record is not None:
+        end_guarded(seen, move.move_id)
+
+
 def moved_to(state_folder: AnyPlace, name: str) -> tuple[str, str] | None:
     """The name that a table of this old name has now, and the pipeline; None where none was moved from there."""
-    return recorded(
-        mark_file(state_folder, name),
-        lambda data: (str(data["moved_to"]), str(data["pipeline"])),
-        what=f"The mark that the table {name!r} has another name",
-        unknown=f"where the table {name!r} is now",
-    )
+    mark = _mark(state_folder, name, f"where the table {name!r} is now")
+    return None if mark is None else (mark.dataset, mark.pipeline)
 
 
 def is_marked_by(move: TableMove, state_folder: AnyPlace) -> bool:
     """Whether the mark at the old name, in the folder of the pipeline that had it, is of this move, and not of a later one."""
-    mark = recorded(
-        mark_file(state_folder, move.source.dataset),
-        lambda data: str(data["move"]),
-        what=f"The mark that the table {move.source.dataset!r} has another name",
-        unknown="whether its move has ended",
-    )
-    return mark == move.move_id
+    mark = _mark(state_folder, move.source.dataset, "whether its move has ended")
+    return mark is not None and mark.move == move.move_id
 
 
 def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> None:
@@ -189,8 +207,8 @@ def refuse_old_names(state_folder: AnyPlace, declared: Mapping[str, object]) -> 
         )
 
 
-def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
-    """Whether nothing lies in a folder, but for what a move left there, and for marks of folders on a store.
+def is_free(folder: AnyPlace, names: Collection[str] = ("moved.json",)) -> bool:
+    """Whether nothing lies in a folder, but for what a move left there, also one that was killed, and for marks of folders on a store.
 
     A mark of a folder that is being filled, with nothing in it, is what a process that stood still has left behind.
     """
@@ -200,4 +218,6 @@ def is_free(folder: AnyPlace, names: Iterable[str] = ("moved.json",)) -> bool:
             file.parent == folder and (file.name in names or unfinished_folders([file.name]))
             for file in files
         )
-    return not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(names))
+    if not folder.is_dir():
+        return not folder.exists()
+    return all(path.name in names or is_unfinished_write(path.name, names) for path in folder.iterdir())

@@ -9,7 +9,7 @@ from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age, size
 from headwater.doctor.diagnosis import Diagnosis, diagnose
 from headwater.doctor.flow_case import FlowCase
-from headwater.doctor.flow_cases import flow_cases
+from headwater.doctor.flow_cases import flow_cases, refuse_half_way
 from headwater.doctor.inspection import inspect_flow
 from headwater.doctor.surgery import snapshot_flow
 from headwater.errors import HeadwaterError, RefusedForSafety, UnknownDataset
@@ -25,8 +25,11 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
         return show_checkpoints(project, flow, as_json=as_json)
     if action == "snapshot":
         return _snapshot(project, flow_cases(project, flow), as_json=as_json)
+    examined = action in ("verify", "diagnose")
+    if examined:
+        # What is half-way elsewhere looks like damage, and its remedies would be wrong.
+        refuse_half_way(project)
     with looked_over(project.state_folder / "checkpoints"):
-        examined = action in ("verify", "diagnose")
         cases = flow_cases(project, flow, deep=examined, views=examined)
         if action == "inspect":
             return _inspect(project, cases, as_json=as_json)

@@ -9,7 +9,7 @@ from headwater.commands.run import become_job
 from headwater.contract.arguments import RunArguments
 from headwater.contract.printing import print_json
 from headwater.doctor.begun_actions import record_left
-from headwater.doctor.flow_cases import named_case
+from headwater.doctor.flow_cases import named_case, refuse_half_way
 from headwater.doctor.repair_plan import RepairOptions
 from headwater.doctor.repairs import plan_repair
 from headwater.doctor.surgery import operate
@@ -33,6 +33,7 @@ def repair(project: PipelineProject, request: RepairRequest, *, as_json: bool) -
     Raises:
         RefusedForSafety: where the repair is not possible, or not allowed; nothing was changed.
     """
+    refuse_half_way(project)  # not only by the lease: a plan would be one for half of what there is
     case = named_case(project, request.flow)
     plan = plan_repair(case, request.action, request.options)
     if not plan.steps:

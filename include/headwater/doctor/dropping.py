@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwater.checkpoints.table_move import mark_file
+from headwater.checkpoints.table_move import moved_to
 from headwater.definitions.dataset import DatasetKind, quarantine_folder
 from headwater.definitions.names import is_dotted_name
 from headwater.delta_log.commits import log_folder
@@ -26,6 +26,7 @@ from headwater.event_log.writer import EventLogWriter
 from headwater.files.atomic_files import sync_folder
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_around_tables
 from headwater.metastore.following import follow_stored
@@ -77,7 +78,7 @@ def plan_drop(
             remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
         )
     folders = []
-    if mark_file(project.state_folder, dataset).exists():
+    if moved_to(project.state_folder, dataset) is not None:
         # The table has another name now; only what is left at the old one goes.
         return DropPlan(dataset, (checkpoints,))
     if entry is not None and manifest is not None:
@@ -140,6 +141,7 @@ def drop(
     ):
         _refuse_outdated(project, plans, plan_again())
         record_begun(project)
+        seen, manifest = seen_manifest(project.state_folder)
         for plan in plans:
             for folder in plan.folders:
                 _remove(folder, lease.check)
@@ -155,6 +157,10 @@ def drop(
                     "user_action": {"action": DROP, "folders": [str(folder) for folder in plan.folders]}
                 },
             )
+        if manifest is not None:
+            # Last: until its checkpoints have gone, too, a table is this pipeline's, and another run of this ends it.
+            dropped = dict.fromkeys((*manifest.dropped, *(plan.dataset for plan in plans)))
+            replace_manifest(seen, manifest.model_copy(update={"dropped": tuple(dropped)}), lease.check)
         follow_stored(project, events)
 
 

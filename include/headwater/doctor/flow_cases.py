@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from headwater.checkpoints.relocation_note import refuse_relocated
+from headwater.checkpoints.table_move import refuse_unfinished
 from headwater.doctor.flow_case import FlowCase
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.spelled_names import known_name
@@ -28,6 +30,12 @@ def flow_cases(
         ]
     chosen = known_name(manifest, flow, (case.flow.name for case in cases), "flow")
     return [case for case in cases if case.flow.name == chosen]
+
+
+def refuse_half_way(project: PipelineProject) -> None:
+    """Raise MoveUnfinished or PipelineRelocated where a table, or the pipeline, is half-way to another place, or has left this one."""
+    refuse_unfinished(project.state_folder)
+    refuse_relocated(project.state_folder)
 
 
 def named_case(project: PipelineProject, flow: str) -> FlowCase:

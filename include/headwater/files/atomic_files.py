@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from headwater.errors import StorageFailed
 from headwater.storage.place import Place
+
+# Random bytes in the name of a file that is being written, and that name: of which file, and the bytes.
+_RANDOM = 6
+_TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{{2 * _RANDOM}}}")
 
 
 def write_atomically(path: Place, text: str) -> None:
@@ -33,6 +39,12 @@ def write_atomically(path: Place, text: str) -> None:
             where=path,
             remedy=f"Give {who_asks()} the right to write in this folder ({whose(path.parent)}).",
         ) from None
+
+
+def is_unfinished_write(name: str, files: Iterable[str]) -> bool:
+    """Whether a file of this name is what a process that died in ``write_atomically`` has left beside one of ``files``."""
+    beside = _TEMPORARY.fullmatch(name)
+    return beside is not None and beside[1] in files
 
 
 def sync_folder(folder: Path) -> None:
@@ -72,7 +84,7 @@ def whose(path: Place) -> str:
 def _replace(target: Path, text: str) -> None:
     make_folders(target.parent)
     # Not mkstemp: that makes files for one user alone. The kernel applies the umask, which no thread can read safely.
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(_RANDOM)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:

@@ -10,7 +10,7 @@ Decision 0006.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -141,6 +141,7 @@ class Manifest(_Entry):
     ``files_read``: what the sources read while they were loaded, with digests (``files_read.py``); ``rows_read``: whether they ran a
     query, whose rows nobody compares.
     ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
+    ``dropped``: datasets that were dropped since the update that wrote it: another pipeline may have them now.
     """
 
     format_version: int = FORMAT_VERSION
@@ -154,6 +155,7 @@ class Manifest(_Entry):
     schedule: str | None = None
     files_read: Mapping[str, str] = Field(default_factory=dict)
     rows_read: bool = False
+    dropped: tuple[str, ...] = ()
     datasets: tuple[DatasetEntry, ...]
     flows: tuple[FlowEntry, ...]
 
@@ -227,7 +229,7 @@ class Manifest(_Entry):
             del data["parameters_hash"]
         if self.schedule is None:
             del data["schedule"]
-        for name in ("files_read", "rows_read"):
+        for name in ("files_read", "rows_read", "dropped"):
             if not data[name]:
                 del data[name]
         for entry in data["datasets"]:
@@ -300,14 +302,21 @@ def portable(manifest: Manifest, configuration: Mapping[str, str]) -> Manifest:
     )
 
 
-def read_manifest(path: Place) -> Manifest | None:
-    """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours."""
+def _text(path: Place) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def read_manifest(path: Place, read: Callable[[Place], str] = _text) -> Manifest | None:
+    """The manifest at ``path``, or None where there is none; raises InvalidSpec where it is not one of ours.
+
+    ``read``: gives the file's text, or raises FileNotFoundError.
+    """
     remedy = (
         "Move it aside. The one beside pipeline.yml is written again by `python -m headwater validate`, the one in storage by the next "
         "update."
     )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read(path)
     except FileNotFoundError:
         return None
     except PermissionError:

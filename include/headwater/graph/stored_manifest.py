@@ -1,12 +1,16 @@
-"""The manifest that the reading verbs use."""
+"""The manifest that the reading verbs use, and its replacement by who has the lease."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
+from headwater.checkpoints.guarded_files import Guarded, write_guarded
 from headwater.errors import ManifestNotFound
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.storage.atomic import read_record
+from headwater.storage.place import Place
 
 _log = logging.getLogger(__name__)
 
@@ -38,3 +42,25 @@ def stored_manifest(project: PipelineProject) -> Manifest:
             extra=about,
         )
     return chosen
+
+
+def seen_manifest(state_folder: Place) -> tuple[Guarded[str], Manifest | None]:
+    """The manifest of a pipeline's last update, and what it may be replaced as by ``replace_manifest``; errors as of ``read_manifest``."""
+    file, tags = state_folder / FILE_NAME, list[str | None]()
+
+    def read(place: Place) -> str:
+        text, tag = read_record(place)
+        tags.append(tag)
+        return text
+
+    manifest = read_manifest(file, read)
+    return Guarded(file, None, next(iter(tags), None)), manifest
+
+
+def replace_manifest(seen: Guarded[str], manifest: Manifest, check: Callable[[], None]) -> None:
+    """Write the manifest of who has the lease.
+
+    ``check``: raises where the lease is lost; LeaseLost is raised, too, where another process has written a manifest since.
+    """
+    check()  # after the look: what is written depends on that nobody has been there since
+    write_guarded(seen, manifest.to_json())

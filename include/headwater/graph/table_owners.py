@@ -18,7 +18,11 @@ from headwater.storage.place import Place, located
 
 
 def refuse_foreign_tables(
-    project: PipelineProject, manifest: Manifest, only: Collection[str] | None = None
+    project: PipelineProject,
+    manifest: Manifest,
+    only: Collection[str] | None = None,
+    *,
+    before: Manifest | None = None,
 ) -> None:
     """Raise TableOwned where a table was filled by another pipeline, and this one has never owned it.
 
@@ -28,9 +32,12 @@ def refuse_foreign_tables(
     Args:
         manifest: the graph as the sources declare it now.
         only: look at these datasets alone.
+        before: the manifest of the last update, where it was read already.
     """
-    before = read_manifest(project.state_folder / FILE_NAME)
-    owned = {(entry.name, entry.location) for entry in before.outputs} if before is not None else set()
+    before = before or read_manifest(project.state_folder / FILE_NAME)
+    owned = set[tuple[str, str | None]]()
+    if before is not None:
+        owned = {(e.name, e.location) for e in before.outputs if e.name not in before.dropped}
     for entry in manifest.outputs:
         if (
             entry.location is None

@@ -6,13 +6,14 @@ Decision 0184.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from headwater.leases.conditional_store import StoredObject
-from headwater.leases.file_lease import update_lease
+from headwater.leases.file_lease import is_locked, update_lease
 from headwater.leases.holder import Holder, holder_of
 from headwater.leases.store_lease import LIFETIME, StoreLease, lock_identity, store_lease
 from headwater.runtime.cache import cache_root
@@ -55,5 +56,17 @@ def lock_of_this_machine(lease: ObjectPath) -> Path:
 
 def storage_lease_is_held(state_folder: ObjectPath) -> bool:
     """Whether somebody may hold the lease of a pipeline on a store."""
-    seen = StoredObject(state_folder / "update.lease").read()
-    return seen is not None and not holder_of(seen.text).get("free") and seen.age < LIFETIME
+    lease = state_folder / "update.lease"
+    seen = StoredObject(lease).read()
+    if seen is None or seen.age >= LIFETIME:
+        return False
+    holder = holder_of(seen.text)
+    return not holder.get("free") and not _has_died_here(lease, holder)
+
+
+def _has_died_here(lease: ObjectPath, holder: Mapping[str, Any]) -> bool:
+    """Whether a holder had the lock of this machine, which nobody has now."""
+    if "lock" not in holder:
+        return False
+    lock = lock_of_this_machine(lease)
+    return lock.exists() and holder["lock"] == list(lock_identity(lock)) and not is_locked(lock.parent)

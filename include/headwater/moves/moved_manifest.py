@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from headwater.checkpoints.guarded_files import Guarded, seen_text, write_guarded
+from headwater.checkpoints.guarded_files import Guarded
 from headwater.checkpoints.table_move import TableMove
 from headwater.definitions.dataset import quarantine_folder
-from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, Manifest, read_manifest
-from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest
 from headwater.moves.move_request import Wish
 from headwater.moves.moved_folders import renamed_flow
 from headwater.storage.place import located, parts_below
@@ -25,7 +25,7 @@ def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) ->
 
     ``check``: raises where a lease is lost; LeaseLost is raised, too, where another process has written a manifest since.
     """
-    seen, source = _seen(wish.source)
+    seen, source = seen_manifest(wish.source.state_folder)
     if source is None:
         return
     entry = next((item for item in source.datasets if item.name == move.source.dataset), None)
@@ -34,12 +34,13 @@ def rewrite_manifests(move: TableMove, wish: Wish, check: Callable[[], None]) ->
     flows = [_renamed(flow, move) for flow in source.flows_into(entry.name)]
     table = _renamed_table(entry, move, wish)
     if move.within:
+        source = _without_dropped(source, table.name)
         datasets = tuple(table if item is entry else item for item in source.datasets)
         others = (_renamed(flow, move, table) for flow in source.flows)
         _write(seen, check, source, datasets, tuple(others))
         return
-    seen_there, there = _seen(wish.target)
-    target = there or _empty(source, wish)
+    seen_there, there = seen_manifest(wish.target.state_folder)
+    target = _without_dropped(there or _empty(source, wish), table.name)
     if all(item.name != table.name for item in target.datasets):
         names = {item.name for item in target.datasets} | {table.name}
         taken = [_with_order(flow, lambda name: name if name in names else None) for flow in flows]
@@ -56,6 +57,18 @@ def _empty(like: Manifest, wish: Wish) -> Manifest:
     return like.model_copy(update={**own, **names, "datasets": (), "flows": ()})
 
 
+def _without_dropped(manifest: Manifest, name: str) -> Manifest:
+    """The manifest without a table of this name that was dropped: now another one has it."""
+    if name not in manifest.dropped:
+        return manifest
+    changes = {
+        "dropped": tuple(other for other in manifest.dropped if other != name),
+        "datasets": tuple(entry for entry in manifest.datasets if entry.name != name),
+        "flows": tuple(flow for flow in manifest.flows if flow.target != name),
+    }
+    return manifest.model_copy(update=changes)
+
+
 def _without(flow: FlowEntry, dataset: str) -> FlowEntry:
     return _with_order(flow, lambda name: None if name == dataset else name)
 
@@ -69,12 +82,6 @@ def _with_order(flow: FlowEntry, name_of: Callable[[str], str | None]) -> FlowEn
     return flow.model_copy(update={"inputs": named(flow.inputs), "depends_on": named(flow.depends_on)})
 
 
-def _seen(project: PipelineProject) -> tuple[Guarded[str], Manifest | None]:
-    """The manifest of a pipeline's last update; first what it may be replaced by, so that a change in between is none."""
-    file = project.state_folder / FILE_NAME
-    return seen_text(file), read_manifest(file)
-
-
 def _write(
     seen: Guarded[str],
     check: Callable[[], None],
@@ -83,8 +90,7 @@ def _write(
     flows: tuple[FlowEntry, ...],
 ) -> None:
     changes: Mapping[str, object] = {"datasets": datasets, "flows": flows, "source_hash": _NO_SOURCES}
-    check()  # after the look: what is written depends on that nobody has been there since
-    write_guarded(seen, manifest.model_copy(update=changes).to_json())
+    replace_manifest(seen, manifest.model_copy(update=changes), check)
 
 
 def _renamed_table(entry: DatasetEntry, move: TableMove, wish: Wish) -> DatasetEntry:

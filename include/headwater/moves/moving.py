@@ -18,7 +18,7 @@ from headwater.checkpoints.guarded_files import end_guarded, write_guarded
 from headwater.checkpoints.table_move import (
     TableMove,
     end_journal,
-    mark_file,
+    forget_mark,
     mark_old_name,
     read_journal,
     write_journals,
@@ -145,7 +145,7 @@ def _keep_names(move: TableMove, state: Place) -> None:
     identities = {f"{move.target.dataset}/{flow}": FlowIdentity(*names) for flow, names in move.names.items()}
     if identities or seen.record is not None:
         write_guarded(seen, as_text({**others, **identities}))
-    mark_file(state, move.target.dataset).unlink(missing_ok=True)
+    forget_mark(move, state)
 
 
 def _rename(before: Place, after: Place, check: Step) -> None:

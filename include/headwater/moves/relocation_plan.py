@@ -17,6 +17,7 @@ from headwater.checkpoints.relocation_note import (
     Relocation,
     read_note,
     refuse_relocated,
+    removal_of,
     removal_of_copy,
 )
 from headwater.checkpoints.table_move import refuse_unfinished
@@ -124,6 +125,7 @@ def plan_relocation(source: PipelineProject, target: PipelineProject, command: s
         MoveUnfinished, RefusedForSafety: a table is half-way to another name, rows are being replaced, or a file of a table lies
             outside of it.
         SourceUnreachable: the log of a table can't be read.
+        TableOwned: a table was dropped here, and another pipeline has filled it since.
         NameTaken: something is at the new place, as of a relocation that was given up; or an earlier try copied a table that has another name now, or is dropped.
     """
     _check_roots(source, target)
@@ -239,13 +241,12 @@ def _check_left_over(note: Relocation, trees: tuple[Tree, ...], target: Pipeline
     """Refuse rows that would turn up at the new place as those of a table that has gone; another pipeline's may lie there since."""
     now = {str(tree.target) for tree in trees}
     earlier = (near(target.warehouse, text) for text in note.copied if text not in now)
-    left = next((folder for folder in earlier if is_there(folder)), None)
-    if left is not None:
+    left = [folder for folder in earlier if is_there(folder)]
+    if left:
         raise NameTaken(
             "An earlier try of this relocation copied a table that has another name or another pipeline now, or is dropped.",
-            where=left,
-            remedy="Remove this copy, unless another pipeline fills a table there meanwhile, and run the same command again; or choose "
-            "another place.",
+            where=left[0],
+            remedy=f"Of what it left, {removal_of([str(folder) for folder in left])}; then run the same command again. Or choose another place.",
         )
 
 

@@ -5,13 +5,14 @@ Decision 0001.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -29,14 +30,14 @@ from headwater.event_log.live_driver import published_driver
 from headwater.event_log.reader import flow_results, last_batches
 from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import CONTINUOUS_FLUSH_SECONDS, FLUSH_SECONDS, EventLogWriter
-from headwater.files.atomic_files import write_atomically
-from headwater.graph.manifest import FILE_NAME, Manifest
+from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
-from headwater.leases.lease import Lease
 from headwater.leases.stop_request import stop_requests
+from headwater.leases.turn import wait_for_turn
 from headwater.metastore.registration import refuse_foreign_entries, refuse_name_clashes
 from headwater.telemetry.otlp import metrics_export
 from headwater.updates.continuous_mode import (
@@ -63,6 +64,8 @@ from headwater_spark.session import start_session
 
 # As on Lakeflow: three tries.
 FLOW_RETRIES = 2
+# How long a scheduled run waits for the end of another update.
+_WAIT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,9 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         InvalidPipeline: the definition can't be run; nothing was written.
         RefusedForSafety: another update is running, or the selection would lose data.
     """
-    spark = start_session(project.pipeline_id, spark_settings(project))
     update_id = str(uuid.uuid4())
+    wait = _wait_without_executors(project, request, update_id)
+    spark = start_session(project.pipeline_id, spark_settings(project))
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
         pipeline = stack.enter_context(resolved_pipeline(project, spark))
@@ -133,12 +137,13 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_selection(project, request.selection)
         refuse_name_clashes(project, pipeline.manifest)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
-        lease = stack.enter_context(_lease(project, request, update_id))
+        lease = stack.enter_context(project.lease(update_id, wait=wait))
         stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
         record_begun(project)
         recorded = _recorded_batches(project)
         refuse_old_names(project.state_folder, {e.name: e.defined_at for e in pipeline.manifest.outputs})
-        refuse_foreign_tables(project, pipeline.manifest)
+        seen, before = seen_manifest(project.state_folder)
+        refuse_foreign_tables(project, pipeline.manifest, before=before)
         refuse_nested_on_disk(project, pipeline.manifest)
         refuse_foreign_entries(project, pipeline.manifest)
         ui = spark.sparkContext.uiWebUrl
@@ -150,7 +155,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         close_dead_updates(
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
         )
-        write_atomically(project.state_folder / FILE_NAME, pipeline.manifest.to_json())
+        replace_manifest(seen, pipeline.manifest, lease.check)
         stack.callback(keep_event_log, project.state_folder, project.spec.event_log.retention_days)
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)
@@ -296,11 +301,24 @@ def _completed_once(project: PipelineProject, manifest: Manifest) -> set[str]:
     return completed
 
 
-def _lease(project: PipelineProject, request: UpdateRequest, update_id: str) -> AbstractContextManager[Lease]:
+def _wait_without_executors(project: PipelineProject, request: UpdateRequest, update_id: str) -> timedelta:
+    """Wait for the end of another update, which may lack the executors that a session has; gives what is left of the time.
+
+    Raises:
+        UpdateInProgress: it has not ended in time.
+    """
     # A scheduled run waits: tasks of one pipeline may run at the same time, and a retry may meet the driver of the
     # previous attempt. A person is told at once.
-    wait = timedelta(minutes=10) if request.request_id is not None else timedelta(0)
-    return project.lease(update_id, wait=wait)
+    if request.request_id is None:
+        return timedelta(0)
+    # YARN ends a driver of its own that has no session after 100 seconds (spark.yarn.am.waitTime).
+    if "SPARK_YARN_STAGING_DIR" in os.environ:
+        return _WAIT
+    left = wait_for_turn(project.state_folder, _WAIT)
+    if not left:
+        with project.lease(update_id):  # refused, with whose it is
+            pass
+    return left
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from headwater.leases import storage_lease as module
 from headwater.leases.conditional_store import StoredText
 from headwater.leases.holder import Holder
 from headwater.leases.storage_lease import storage_lease, storage_lease_is_held
-from headwater.leases.store_lease import LIFETIME
+from headwater.leases.store_lease import LIFETIME, StoreLease
 
 
 def test_stores_with_one_name_of_a_bucket_have_a_lease_each(
@@ -64,3 +64,17 @@ def test_who_may_hold_it(monkeypatch, tmp_path, seen: StoredText | None, held: b
     """Whoever has not given it back and has renewed in time; a dead holder's lease, or none, is nobody's."""
     monkeypatch.setattr(module, "StoredObject", lambda _: SimpleNamespace(read=lambda: seen))
     assert storage_lease_is_held(tmp_path) is held
+
+
+def test_a_driver_that_was_killed_here(light_store: StoreServer, tmp_path, monkeypatch):
+    """Its lease is nobody's at once: the next attempt of its task does not wait for the store to forget it."""
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path))
+    light_store.make_bucket("killed")
+    place = light_store.place("killed", "pipelines/shop")
+    with leading_to(light_store), monkeypatch.context() as killed:
+        with storage_lease(place, "one"):
+            assert storage_lease_is_held(place)
+            killed.setattr(StoreLease, "release", lambda _: None)
+        assert not storage_lease_is_held(place)
+        monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "of another machine"))
+        assert storage_lease_is_held(place)

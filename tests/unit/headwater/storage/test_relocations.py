@@ -6,10 +6,13 @@ import itertools
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.unit.headwater.doctor.test_open_epoch import content
 from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
+from tests.unit.headwater.quarantine.test_table import TYPES, entry
 from tests.unit.headwater.storage.test_imports_over_stores import mark
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 
@@ -23,6 +26,8 @@ from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import open_project
 from headwater.moves.relocating import compare, relocate, steps
 from headwater.moves.relocation_plan import plan_relocation
+from headwater.quarantine.columns import MANAGED
+from headwater.storage.delta_tables import append
 from headwater.storage.walking import remove_tree
 from headwater.updates.news import has_news
 
@@ -192,10 +197,32 @@ def test_a_table_that_has_gone_between_two_tries(done, target, verb):
     with pytest.raises(NameTaken, match="earlier try") as refused:
         relocate(done.project, target, COMMAND)
     assert (refused.value.where, runs(done.project)) == (str(copy), True)
+    assert f": aws s3 rm --recursive {copy}/; then run the same" in refused.value.remedy
     remove_tree(copy)
     relocate(done.project, target, COMMAND)
     assert whole(target) == whole(done.project)
     assert (runs(done.project), runs(target)) == (False, True)
+
+
+def test_all_that_an_earlier_try_left_is_removed_at_once(done, tmp_path):
+    """On a disk, of a table with a quarantine: one command frees the place, and the relocation goes on."""
+    schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in MANAGED])
+    append(done.table("gold_quarantine"), pa.Table.from_pylist([entry(1, "a")], schema))
+    there = opened(done, tmp_path / "to", tmp_path / "rows")
+    for step in itertools.islice(
+        steps(plan_relocation(done.project, there, COMMAND), done.project, there), 9
+    ):
+        step()
+    roots = [f"--storage={done.project.storage}", f"--warehouse={done.project.warehouse}"]
+    assert main(["rename", str(done.project.folder), "gold", "shiny", "--yes", *roots]) == 0
+    with pytest.raises(NameTaken, match="earlier try") as refused:
+        relocate(done.project, there, COMMAND)
+    command = refused.value.remedy.split("there: ")[1].split(";")[0]
+    assert command.count("rm -rf") == 2
+    for removal in command.split(" && "):
+        remove_tree(Path(shlex.split(removal)[-1]))
+    relocate(done.project, there, COMMAND)
+    assert runs(there)
 
 
 def test_a_table_whose_log_can_not_be_read(done, target):

@@ -20,12 +20,14 @@ from tests.unit.headwater.storage.test_imports_over_stores import mark
 from tests.unit.headwater.storage.test_killed_repairs import killed_before
 from tests.unit.headwater.storage.test_requests import cache
 
+from headwater.checkpoints import table_move
 from headwater.checkpoints.flow_identity import former_names, names_file
 from headwater.checkpoints.guarded_files import write_guarded
 from headwater.checkpoints.table_move import (
     end_journal,
     mark_file,
     mark_old_name,
+    moved_to,
     refuse_old_names,
     unfinished_move,
     write_journals,
@@ -184,6 +186,35 @@ def test_marks_and_manifests_that_come_late(done, step):
         writes[step]()
     assert mark_file(state, "silver").read_text() == "{}"
     assert (state / FILE_NAME).read_text() == "of a later update"
+
+
+def test_a_mark_that_is_forgotten_late(done, monkeypatch):
+    """Who stood still when it was to forget the mark at a name leaves the one of a later rename: the name is still refused."""
+    state, stood = done.project.state_folder, []
+    move_table(Wish(done.project, done.project, "silver", "purified", "headwater rename"))
+    back = Wish(done.project, done.project, "purified", "silver", "headwater rename")
+    late, end = plan_move(back), table_move.end_guarded
+
+    def stands_still(seen, by):
+        if seen.file == mark_file(state, "silver") and not stood:
+            stood.append(seen)
+            move_table(back)
+            move_table(Wish(done.project, done.project, "silver", "clean", "headwater rename"))
+        end(seen, by)
+
+    monkeypatch.setattr(table_move, "end_guarded", stands_still)
+    with pytest.raises(LeaseLost):
+        moving._keep_names(late.move, state)
+    assert moved_to(state, "silver") == ("clean", "orders")
+    assert moved_to(state, "purified") == ("silver", "orders")
+
+
+def test_a_name_that_was_given_away_and_came_back_is_dropped(done, capsys):
+    """What the store keeps of the mark there does not make a drop spare the table."""
+    for names in (("silver", "purified"), ("purified", "silver")):
+        assert call(done, capsys, "rename", *names, "--yes")[0] == 0
+    assert call(done, capsys, "drop", "silver", "gold", "--yes")[0] == 0
+    assert not contents(done.table("silver"))
 
 
 def test_killed_moves(done):

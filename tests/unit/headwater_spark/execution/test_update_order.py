@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from headwater.definitions.trigger import AvailableNow
+from headwater.errors import UpdateInProgress
 from headwater.graph.update_plan import Selection
+from headwater.leases.file_lease import update_lease
+from headwater.leases.turn import wait_for_turn
 from headwater_spark.execution import update
 from headwater_spark.execution.update import UpdateRequest, run_update
 
@@ -30,7 +34,7 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
         return {}
 
     @contextmanager
-    def lease(*_: object) -> Iterator[None]:
+    def lease(*_: object, **__: object) -> Iterator[None]:
         ends = time.monotonic() + 0.3
         while not order and time.monotonic() < ends:
             time.sleep(0.01)
@@ -48,13 +52,13 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
         raise Enough
 
     monkeypatch.setattr(update, "last_batches", last_batches)
-    monkeypatch.setattr(update, "_lease", lease)
     monkeypatch.setattr(update, "resolved_pipeline", resolved)
     monkeypatch.setattr(update, "start_session", lambda *_: None)
     monkeypatch.setattr(update, "plan_update", lambda *_: None)
     monkeypatch.setattr(update, "refuse_old_names", enough)
     project: Any = SimpleNamespace(
         state_folder=tmp_path,
+        lease=lease,
         pipeline_id="p",
         spark_conf={},
         spec=SimpleNamespace(trigger=AvailableNow(), metastore=None),
@@ -62,3 +66,54 @@ def test_recorded_batches_are_read_under_the_lease(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Enough):
         run_update(project, UpdateRequest(Selection()))
     assert order == ["the lease is there", "the log is read"]
+
+
+def begun(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: UpdateRequest, waited: Callable[[], object]
+) -> list[str]:
+    """What happens before the session, while another update has the lease for an hour, or until ``waited`` ends it."""
+    order: list[str] = []
+
+    def start_session(*_: object) -> None:
+        order.append("session")
+        raise Enough
+
+    @contextmanager
+    def lease(*_: object) -> Iterator[None]:
+        with update_lease(tmp_path, "this one"):
+            yield
+
+    def wait(folder: Path, time: timedelta) -> timedelta:
+        hours = iter(range(1000))
+
+        def sleep(_: float) -> None:
+            order.append("waits")
+            waited()
+
+        return wait_for_turn(folder, time, clock=lambda: 300.0 * next(hours), sleep=sleep)
+
+    monkeypatch.setattr(update, "start_session", start_session)
+    monkeypatch.setattr(update, "wait_for_turn", wait)
+    spec = SimpleNamespace(trigger=AvailableNow())
+    project: Any = SimpleNamespace(
+        state_folder=tmp_path, lease=lease, pipeline_id="p", spark_conf={}, spec=spec
+    )
+    with pytest.raises((Enough, UpdateInProgress)) as end:
+        run_update(project, request)
+    return [*order, type(end.value).__name__]
+
+
+def test_executors_are_taken_behind_the_other_update(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A scheduled update waits before it has a session: where cores are few, the one that has the lease can use them."""
+    scheduled = UpdateRequest(Selection(), "r1")
+    with ExitStack() as other:
+        other.enter_context(update_lease(tmp_path, "the other one"))
+        # A person is refused by the lease itself, at once.
+        assert begun(monkeypatch, tmp_path, UpdateRequest(Selection()), other.close) == ["session", "Enough"]
+        assert begun(monkeypatch, tmp_path, scheduled, lambda: None) == ["waits", "UpdateInProgress"]
+        # YARN does not wait for the session of a driver that it runs.
+        with monkeypatch.context() as on_yarn:
+            on_yarn.setenv("SPARK_YARN_STAGING_DIR", "hdfs:///staging")
+            assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["session", "Enough"]
+        assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["waits", "session", "Enough"]
+    assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["session", "Enough"]
