@@ -109,7 +109,7 @@ def until(holds: Callable[[], bool], what: str, seconds: float = 90) -> None:
     ends = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < ends, f"{what}: not within {seconds} s"
-        time.sleep(0.1)
+        time.sleep(0.3)  # as above
 
 
 def _command(case: PipelineCase, verb: str, *more: str) -> list[str]:

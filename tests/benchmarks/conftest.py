@@ -7,6 +7,9 @@ import os
 import pytest
 from tests.benchmarks.frame.bench import Bench
 
+# They measure nothing, and a run of all benchmarks shows the same at full size: only for who names them.
+collect_ignore = ["test_smoke.py"]
+
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> Bench:

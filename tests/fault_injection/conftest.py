@@ -14,6 +14,7 @@ _FIRST = (
     "test_a_read_only_disk",
     "test_the_server_is_killed",
     "test_what_is_lost_changes_no_row",
+    "test_tables_equal_those_of_one_machine",
     "test_a_frozen_replay_writes_nothing_when_it_wakes",
 )
 

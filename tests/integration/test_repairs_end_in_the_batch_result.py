@@ -95,11 +95,43 @@ def full_refresh_and_an_older_copy(done: Prepared) -> Mended:
     return {}
 
 
+def copies(done: Prepared) -> Mended:
+    """A copy is gone on from where positions are of a later version, or a byte of the state is another one and a part is gone."""
+    done.call("checkpoints", "snapshot")
+    put("offsets/{last}", "v3\n{}\n{}")(done.folder("silver"))
+    flip("state/0/0/SSTs/*.sst")(done.folder("running"))
+    assert done.conditions("running", deep=True) == [("STATE_DAMAGED", False)]
+    lose("state/0/1")(done.folder("running"))
+    repair(done, "silver", "--action=restore", condition="OFFSETS_TOO_NEW")
+    repair(done, "running", "--action=restore", condition="STATE_LOST")
+    return {}
+
+
+def put_back_by_hand(done: Prepared) -> Mended:
+    """A part of a table's log and a table that were away and are put back, and marks that Spark can do without, change nothing."""
+    table = done.case.table("bronze")
+    first = table / "_delta_log" / f"{1:020d}.json"
+    first.rename(table / "kept")
+    assert done.conditions("bronze") == [("TABLE_LOG_HOLE", False)]
+    assert done.conditions("silver") == [("SOURCE_LOG_HOLE", False)]
+    (table / "kept").rename(first)
+    table.rename(done.case.root / "away")
+    assert done.conditions("silver") == [("SOURCE_GONE", False)]
+    (done.case.root / "away").rename(table)
+    state = done.case.checkpoint("bronze").state_file
+    state.rename(state.with_name("flow.json.aside"))
+    lose("commits/{last}")(done.folder("silver"))
+    lose("commits")(done.folder("running"))
+    return {}
+
+
 # Each begins with what the one before it left: its update proves that one's repairs a second time.
 ROUNDS: tuple[Callable[[Prepared], Mended], ...] = (
     last_entries,
     entries_before,
+    copies,
     rebuild_restore_and_rewind,
+    put_back_by_hand,
     a_batch_in_flight,
     wholly_gone,
     new_epochs_and_mending,

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -21,28 +20,28 @@ from headwater.doctor.surgery import operate
 from headwater.preflight.damage import Repair
 from headwater_demo.kafka_broker import KafkaBroker
 
-TOPIC = "orders-that-change"
+TOPIC, KEPT = "orders-that-change", "orders-that-stay"
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
-    """A broker that may be killed, with a topic of five messages."""
-    with KafkaBroker(tmp_path / "kafka") as running:
-        with_five(running)
-        yield running
+def broker(shared_broker: KafkaBroker) -> Iterator[KafkaBroker]:
+    """A broker that may be killed: it is there again for whoever comes next."""
+    yield shared_broker
+    if not shared_broker.is_running:
+        shared_broker.start()
 
 
-def with_five(broker: KafkaBroker) -> None:
-    """Make the topic, with five messages."""
-    broker.create_topic(TOPIC)
-    produce(broker, range(5))
+def with_five(broker: KafkaBroker, topic: str) -> None:
+    """Make a topic, with five messages."""
+    broker.create_topic(topic)
+    produce(broker, topic, range(5))
 
 
-def produce(broker: KafkaBroker, numbers: range) -> None:
+def produce(broker: KafkaBroker, topic: str, numbers: range) -> None:
     """Send messages, all acknowledged."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     for number in numbers:
-        producer.produce(TOPIC, str(number))
+        producer.produce(topic, str(number))
     assert producer.flush(20) == 0
 
 
@@ -61,7 +60,7 @@ def test_made_anew_and_aged_out(pipeline, shared_broker: KafkaBroker):
     """A topic that was deleted is missed; another one under its name is refused though its offsets go on; so are messages
     that have left.
     """
-    with_five(shared_broker)
+    with_five(shared_broker, TOPIC)
     case: PipelineCase = pipeline(
         f"""
 @dp.table
@@ -83,14 +82,14 @@ def orders():
         assert time.monotonic() < ends
         time.sleep(0.1)
     shared_broker.create_topic(TOPIC)
-    produce(shared_broker, range(100, 110))
+    produce(shared_broker, TOPIC, range(100, 110))
     assert conditions_of(case, "orders") == [("SOURCE_REPLACED", False)]
     report = case.update()
     assert (report.state, report.error.condition) == ("FAILED", "SOURCE_REPLACED")  # type: ignore[union-attr]
     begin_anew(case)
     assert case.update().state == "COMPLETED"
     assert values(case) == Counter([*range(5), *range(100, 110)])
-    produce(shared_broker, range(200, 206))
+    produce(shared_broker, TOPIC, range(200, 206))
     low = TopicPartition(TOPIC, 0, 13)
     next(iter(admin.delete_records([low]).values())).result(10)
     assert conditions_of(case, "orders") == [("SOURCE_AGED_OUT", False)]
@@ -101,8 +100,9 @@ def orders():
 
 def test_a_broker_that_is_killed_and_comes_back(pipeline, broker: KafkaBroker):
     """Away before a start or in the middle of a batch, the flow fails as one that another try may help, names the broker or
-    the wait, and has each message once when the broker is back.
+    the wait, and has each message once when the broker is back: what that acknowledged is there after the kill.
     """
+    with_five(broker, KEPT)
     case: PipelineCase = pipeline(
         f"""
 import pathlib, time
@@ -118,7 +118,7 @@ def held(value):
 @dp.table
 def orders():
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "{broker.bootstrap_servers}")
-    rows = rows.option("subscribe", "{TOPIC}").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
+    rows = rows.option("subscribe", "{KEPT}").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 3)
     rows = rows.option("kafkaConsumer.pollTimeoutMs", 2000).option("fetchOffset.numRetries", 1)
     rows = rows.option("kafka.request.timeout.ms", 2000).option("kafka.default.api.timeout.ms", 3000).load()
     return rows.select(held(F.expr("CAST(value AS STRING)")).alias("v"))
