@@ -131,6 +131,21 @@ def a_table_that_was_overwritten(case: Share) -> Steps:
     assert case.rows("rescue") == [(*FIRST, None)]
 
 
+def rescued_columns_stay_what_they_were(case: Share) -> Steps:
+    """The columns are those of the first start, after any number of changes and updates; a full refresh takes today's."""
+    spark = SparkSession.active()
+    begin(case, spark, "rescue")
+    assert (yield).state == "COMPLETED"
+    run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
+    assert (yield).state == "COMPLETED"
+    run(spark, case, "ALTER TABLE {t} ADD COLUMN y INT", "INSERT INTO {t} VALUES (3, 'c', 7, 8, 9)")
+    assert (yield).state == "COMPLETED"
+    assert case.rows("rescue")[2] == (3, "c", 7, '{"z":8,"y":9}')
+    assert (yield {"full_refresh": ("rescue",)}).state == "COMPLETED"
+    assert case.columns("rescue") == ["id", "name", "n", "_rescued", "z", "y"]
+    assert case.rows("rescue", "id, z, y, _rescued")[2] == (3, 8, 9, None)
+
+
 def of_change(change: str) -> Scenario:
     """The scenario of a change."""
 
@@ -142,22 +157,10 @@ def of_change(change: str) -> Scenario:
 
 
 def test_each_change(tmp_path: Path, spark: SparkSession):
-    """Each change under each policy, and a table that was overwritten: what the docstrings say."""
-    in_step(tmp_path, tuple(POLICIES), [*map(of_change, CHANGES), a_table_that_was_overwritten])
+    """Each change under each policy, a table that was overwritten, and one change after the other: what the docstrings say."""
+    scenarios = [*map(of_change, CHANGES), a_table_that_was_overwritten, rescued_columns_stay_what_they_were]
+    in_step(tmp_path, tuple(POLICIES), scenarios)
     forget_tables(spark)
-
-
-def test_rescued_columns_stay_what_they_were(source, spark: SparkSession):
-    """The columns are those of the first start, after any number of changes and updates; a full refresh takes today's."""
-    case = source("rescue")
-    run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
-    case.update()
-    run(spark, case, "ALTER TABLE {t} ADD COLUMN y INT", "INSERT INTO {t} VALUES (3, 'c', 7, 8, 9)")
-    case.update()
-    assert case.rows("rescue")[2] == (3, "c", 7, '{"z":8,"y":9}')
-    assert case.update(full_refresh=("rescue",)).state == "COMPLETED"
-    assert case.columns("rescue") == ["id", "name", "n", "_rescued", "z", "y"]
-    assert case.rows("rescue", "id, z, y, _rescued")[2] == (3, 8, 9, None)
 
 
 def update_while(

@@ -79,51 +79,12 @@ def must_not(*_args: Any, **_options: Any) -> None:
     raise AssertionError("merged")
 
 
-def feed(changes: Changes) -> list[tuple[Any, ...]]:
-    """All changes of the table, by version."""
-    reader = changes.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
-    rows = reader.load(str(changes.target.path)).drop("_commit_timestamp")
+def feed(changes: Changes, version: int) -> list[tuple[Any, ...]]:
+    """The changes of the table from a version on."""
+    reader = changes.spark.read.format("delta").option("readChangeFeed", "true")
+    rows = reader.option("startingVersion", version).load(str(changes.target.path)).drop("_commit_timestamp")
     # The table's own properties are commits, too: versions are the same for both ways.
     return sorted((tuple(row) for row in rows.collect()), key=repr)
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_change_feed_is_a_merges(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-):
-    """A random batch gives the same rows, the same change feed and the same counts of its commit, merged or rewritten."""
-    seed = SEED
-    print(f"HEADWATER_SEED={seed}")
-    chance = random.Random(seed)
-    merged = target(spark, tmp_path / "merged", FEED, **KINDS[kind])
-    merged.apply(events(chance, 60))
-    shutil.copytree(tmp_path / "merged", tmp_path / "rewritten")
-    rewritten = copy(merged)
-    rewritten.target = ChangeTarget(tmp_path / "rewritten" / "table", tmp_path / "rewritten" / "memory")
-    batch = events(chance, 60)
-    with monkeypatch.context() as patched:
-        patched.setattr(door, "rewrite", never)
-        merged.apply(batch)
-    with monkeypatch.context() as patched:
-        patched.setattr(merge_history if kind == "type 2" else merge_latest, "_merge", must_not)
-        rewritten.apply(batch)
-    assert sorted(rewritten.rows(), key=repr) == sorted(merged.rows(), key=repr)
-    assert feed(rewritten) == feed(merged)
-    counts = [BatchCommits(c.target.path, "tests.flow@0").find(2) for c in (merged, rewritten)]
-    facts = [
-        (c.version, c.rows, c.upserted, c.deleted, c.metadata["changes"], c.counted) for c in counts if c
-    ]
-    assert len(facts) == 2
-    assert facts[0] == facts[1]
-    assert [writer for writer, _ in writers(rewritten)] == ["merge", "driver_rewrite"]
-    assert writers(merged)[1] == ("merge", "not in this test")
-    metrics = [
-        commit_info(read_actions(commit_file(c.target.path, facts[0][0]))) for c in (merged, rewritten)
-    ]
-    assert {m["operation"] for m in metrics} == {"MERGE"}
-    names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-    assert len({tuple(m["operationMetrics"][name] for name in names) for m in metrics}) == 1
 
 
 def copied(changes: Changes, root: Path, name: str) -> Changes:
@@ -147,29 +108,47 @@ def vectors_of(changes: Changes) -> int:
     return sum(int(vector["cardinality"]) for vector in vectors)
 
 
+def facts_of(changes: Changes, version: int) -> dict[str, Any]:
+    """What the commit of a batch says of itself, however it was written."""
+    commit = BatchCommits(changes.target.path, "tests.flow@0").find(2)
+    assert commit is not None
+    info = commit_info(read_actions(commit_file(changes.target.path, commit.version)))
+    names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    return {
+        "version": commit.version - version, "rows": commit.rows, "upserted": commit.upserted, "deleted": commit.deleted,
+        "changes": commit.metadata["changes"], "counted": commit.counted, "operation": info["operation"],
+        "metrics": {name: info["operationMetrics"][name] for name in names},
+    }  # fmt: skip
+
+
+# Each kind, with what other commands have left in its table, and the ways in which the batch is written beside a MERGE. With
+# deletion vectors the way is chosen; without, files are written again.
+WITH_VECTORS = ("DELETE FROM {t} WHERE key % 7 = 3", "UPDATE {t} SET city = 'moved' WHERE key % 7 = 5")
+CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "type 1": (WITH_VECTORS[:1], ("marked",)),
+    "type 1, sequence left out": ((), ("rewritten",)),
+    "type 2": (WITH_VECTORS, ("rewritten", "marked")),
+}
+
+
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kind", ["type 1", "type 2"])
-def test_tables_with_deletion_vectors(
+@pytest.mark.parametrize("kind", CASES)
+def test_the_change_feed_is_a_merges(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
-    """Where other commands have left deletion vectors, a random batch gives the same rows, the same change feed and the same
-    counts whether it is merged, written into its files, or the old rows are marked as deleted; and whoever reads.
+    """A random batch gives the same rows, the same change feed and the same counts of its commit whether it is merged, written
+    into its files, or, where other commands have left deletion vectors, old rows are marked as deleted; and whoever reads.
     """
     print(f"HEADWATER_SEED={SEED}")
-    chance = random.Random(SEED)
-    merged = target(spark, tmp_path / "merged", {**FEED, **VECTORS}, **KINDS[kind])
+    chance, (commands, ways) = random.Random(SEED), CASES[kind]
+    merged = target(spark, tmp_path / "merged", {**FEED, **(VECTORS if commands else {})}, **KINDS[kind])
     merged.apply(events(chance, 60))
-    table = f"delta.`{merged.target.path}`"
-    spark.sql(f"DELETE FROM {table} WHERE key % 7 = 3")
-    spark.sql(f"UPDATE {table} SET city = 'moved' WHERE key % 7 = 5")
+    for command in commands:
+        spark.sql(command.format(t=f"delta.`{merged.target.path}`"))
     left = vectors_of(merged)
-    assert left > 0
-    arms = {
-        "merged": merged,
-        "rewritten": copied(merged, tmp_path, "rewritten"),
-        "marked": copied(merged, tmp_path, "marked"),
-    }
-    batch, jobs = events(chance, 60), {}
+    assert (left > 0) == bool(commands)
+    arms = {"merged": merged, **{way: copied(merged, tmp_path, way) for way in ways}}
+    version, batch, jobs = newest_version(merged.target.path) or 0, events(chance, 60), {}
     for name, changes in arms.items():
         before = last_job(spark)
         with monkeypatch.context() as patched:
@@ -180,25 +159,25 @@ def test_tables_with_deletion_vectors(
                 patched.setattr(marking, "is_marked", lambda *_, answer=name == "marked": answer)
             changes.apply(batch)
         jobs[name] = len(jobs_since(spark, before))
-    # A MERGE computes the table's state and searches its files.
-    assert max(jobs["rewritten"], jobs["marked"]) < jobs["merged"] - 5
-    assert vectors_of(arms["marked"]) > 0
-    assert vectors_of(arms["rewritten"]) < left
-    rows, changed = sorted(merged.rows(), key=repr), feed(merged)
+    rows, changed, facts = (
+        sorted(merged.rows(), key=repr), feed(merged, version + 1), facts_of(merged, version)
+    )  # fmt: skip
     assert len(rows) > 10
-    for name in ("rewritten", "marked"):
+    assert facts["operation"] == "MERGE"
+    assert writers(merged)[1] == ("merge", "not in this test")
+    for name in ways:
+        # A MERGE computes the table's state and searches its files.
+        assert jobs[name] < jobs["merged"] - (5 if commands else 2)
         assert sorted(arms[name].rows(), key=repr) == rows
-        assert feed(arms[name]) == changed
-    by_spark = spark.read.format("delta").load(str(arms["marked"].target.path)).collect()
-    assert sorted((tuple(row) for row in by_spark), key=repr) == rows
-    commits = [BatchCommits(c.target.path, "tests.flow@0").find(2) for c in arms.values()]
-    facts = {
-        (c.version, c.rows, c.upserted, c.deleted, str(c.metadata["changes"]), c.counted)
-        for c in commits
-        if c
-    }
-    assert len(facts) == 1
-    assert [writer for writer, _ in writers(arms["marked"])] == ["merge", "driver_rewrite"]
+        assert feed(arms[name], version + 1) == changed
+        assert facts_of(arms[name], version) == facts
+        assert [writer for writer, _ in writers(arms[name])] == ["merge", "driver_rewrite"]
+    if "rewritten" in arms and commands:
+        assert vectors_of(arms["rewritten"]) < left
+    if "marked" in arms:
+        assert vectors_of(arms["marked"]) > 0
+        by_spark = spark.read.format("delta").load(str(arms["marked"].target.path)).collect()
+        assert sorted((tuple(row) for row in by_spark), key=repr) == rows
 
 
 class Stage:

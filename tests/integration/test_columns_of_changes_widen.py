@@ -115,9 +115,14 @@ def test_wider_types(spark: SparkSession, tmp_path: Path, kind: str):
     reading(changes, WIDE, options)
     second = [wide(1, 15), wide(2, 20), wide(3, 20), wide(5, 10), wide(4, 9), wide(5, 11, "D")]
     changes.apply(second)
-    reading(changes, MIXED, options)
     third = [wide(1, 12, b=7), wide(2, 30, b=7), wide(3, 40, b=8), wide(6, 1, b=9)]
-    changes.apply(third)
+    if (
+        "ignore_nulls_columns" in options
+    ):  # nothing with a type is remembered: a source that goes back is as for type 1
+        third = []
+    else:
+        reading(changes, MIXED, options)
+        changes.apply(third)
     arguments: dict[str, Any] = {
         "keys": ("key",),
         "sequence_by": "at",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from pyspark.sql import SparkSession
 from tests.killed_before_recording import killed_before_recording
+from tests.pipeline_case import PipelineCase
 
 from headwater_demo.kafka_broker import KafkaBroker
+from headwater_spark.testing.local_session import forget_tables
 
 pytestmark = pytest.mark.usefixtures("adaptive")
 
@@ -38,7 +42,26 @@ def plain():
 dp.create_streaming_table("latest", expect_all_or_drop={"not_c": "team <> 'c'"})
 dp.create_auto_cdc_flow(target="latest", source="bronze", keys=["id"], sequence_by="points")
 """
-TABLES = ("bronze", "distinct", "totals", "plain", "latest")
+# Tables over a folder of their own, of which files are lost, and one over a topic.
+LOST = """
+def damaged(name):
+    @dp.table(name=name)
+    @dp.expect("even", "id % 2 = 0")
+    @dp.expect_or_drop("positive", "points > 0")
+    def rows():
+        return spark.readStream.schema("id INT, team STRING, points INT, at TIMESTAMP").json(LANDING + "/" + name)
+
+damaged("deleted")
+damaged("rewritten")
+"""
+TOPIC = """
+@dp.table
+@dp.expect_or_drop("long", "length(value) > 1")
+def messages():
+    options = {{"kafka.bootstrap.servers": "{servers}", "subscribe": "counted", "startingOffsets": "earliest"}}
+    return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
+"""
+TABLES = ("bronze", "distinct", "totals", "plain", "latest", "deleted", "rewritten", "messages")
 
 
 def lot(first: int) -> list[dict[str, Any]]:
@@ -74,18 +97,43 @@ def failed(bodies: list[dict[str, Any]]) -> dict[str, int]:
     return dict(counts)
 
 
-def test_what_a_dead_driver_had_written_is_counted_again(pipeline):
+def send(broker: KafkaBroker, values: list[str]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for value in values:
+        producer.produce("counted", value)
+    assert producer.flush(20) == 0
+
+
+@pytest.fixture(scope="module")
+def case(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, shared_broker: KafkaBroker
+) -> Iterator[PipelineCase]:
+    """An update whose driver died between the tables' commits and its records, and one more after it."""
+    shared_broker.create_topic("counted")
+    source = SOURCE + LOST + TOPIC.format(servers=shared_broker.bootstrap_servers)
+    case = PipelineCase(tmp_path_factory.mktemp("counts") / "case", source)
+    case.land(lot(0))
+    case.land(lot(10))
+    case.land(lot(0), "deleted")
+    case.land(lot(10), "rewritten")
+    send(shared_broker, ["a", "bb", "ccc"])
+    killed_before_recording(case, TABLES)
+    assert not case.events(level="METRICS")
+    (case.landing / "deleted" / "00003.json").unlink()
+    (case.landing / "rewritten" / "00004.json").write_text('{"id": 1, "points": 1}\n')
+    case.land(lot(20))
+    case.land(lot(20), "deleted")
+    send(shared_broker, ["d", "ee"])
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    yield case
+    forget_tables(spark)
+
+
+def test_what_a_dead_driver_had_written_is_counted_again(case: PipelineCase):
     """Whatever writes a table (Delta's sink with and without state, merges, AUTO CDC), every row that was read is in the
     log as written or dropped, once, after its driver died between the table's commit and its record; the tables are whole.
     """
-    case = pipeline(SOURCE)
-    case.land(lot(0))
-    case.land(lot(10))
-    killed_before_recording(case, TABLES)
-    assert not case.events(level="METRICS")
-    case.land(lot(20))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
     rows = [row for first in (0, 10, 20) for row in lot(first)]
     passed = [row for row in rows if row["points"] > 0]
 
@@ -115,19 +163,9 @@ def test_what_a_dead_driver_had_written_is_counted_again(pipeline):
         assert not leftover.exists()
 
 
-def test_counts_that_cannot_be_had_are_null(pipeline):
+def test_counts_that_cannot_be_had_are_null(case: PipelineCase):
     """Where a file of the batch is gone or was rewritten, the counts are null with the reason, not 0; the tables lose nothing."""
-    source = SOURCE.split('@dp.table\n@dp.expect_or_drop("not_c"')[0]
-    case = pipeline(source + source.replace("bronze", "second").replace("LANDING", "LANDING + '/second'"))
-    case.land(lot(0))
-    case.land(lot(10), "second")
-    killed_before_recording(case, ("bronze", "second"))
-    (case.landing / "00001.json").unlink()
-    (case.landing / "second" / "00002.json").write_text('{"id": 1, "points": 1}\n')
-    case.land(lot(20))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    for flow, file in (("bronze", "00001.json"), ("second", "00002.json")):
+    for flow, file in (("deleted", "00003.json"), ("rewritten", "00004.json")):
         batch = batches(case, flow)[0]
         assert batch["counts"]["origin"] == "UNKNOWN"
         assert "deleted or modified" in batch["counts"]["reason"]
@@ -136,27 +174,12 @@ def test_counts_that_cannot_be_had_are_null(pipeline):
         assert batch["metrics"]["num_output_rows"] == 5
         assert batch["data_quality"]["dropped_records"] is None
         assert batch["data_quality"]["expectations"] == []
-    assert len(case.rows("bronze")) == 10
-    assert len(case.rows("second")) == 5
+    assert len(case.rows("deleted")) == 10
+    assert len(case.rows("rewritten")) == 5
 
 
-def test_topics_are_counted_again(pipeline, shared_broker):
+def test_topics_are_counted_again(case: PipelineCase):
     """Messages of Kafka that a dead driver had written and dropped are in the log, once."""
-    shared_broker.create_topic("counted")
-    case = pipeline(
-        f"""
-@dp.table
-@dp.expect_or_drop("long", "length(value) > 1")
-def messages():
-    options = {{"kafka.bootstrap.servers": "{shared_broker.bootstrap_servers}", "subscribe": "counted", "startingOffsets": "earliest"}}
-    return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
-"""
-    )
-    send(shared_broker, ["a", "bb", "ccc"])
-    killed_before_recording(case, ("messages",))
-    send(shared_broker, ["d", "ee"])
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
     records = batches(case, "messages")
     assert (total(records, "num_input_rows"), total(records, "num_output_rows"), dropped(records)) == (
         5,
@@ -164,10 +187,3 @@ def messages():
         2,
     )
     assert records[0]["counts"] == {"origin": "RECOMPUTED"}
-
-
-def send(broker: KafkaBroker, values: list[str]) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    for value in values:
-        producer.produce("counted", value)
-    assert producer.flush(20) == 0

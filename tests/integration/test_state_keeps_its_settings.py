@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.in_step import Share, Steps, in_step
 
 from headwater.commands.command_line import main
 from headwater.errors import QueryFailed
@@ -86,10 +89,10 @@ def settings(partitions: int, store: str) -> dict[str, str]:
     return {PARTITIONS: str(partitions), PROVIDER: STORES + store}
 
 
-def test_later_settings_are_for_flows_that_begin_anew(pipeline):
+def later_settings_are_for_flows_that_begin_anew(case: Share) -> Steps:
     """A flow goes on with its first partitions and state store, and an update says so; after a full refresh it has those of then."""
     first, later = settings(3, "HDFSBackedStateStoreProvider"), settings(5, "RocksDBStateStoreProvider")
-    case = pipeline(SOURCE.replace("{}", repr(first)))
+    case.rewrite(SOURCE.replace("{}", repr(first)))
 
     def kept(flow: str) -> tuple[dict[str, str], int]:
         checkpoint = case.checkpoint(flow)
@@ -99,14 +102,14 @@ def test_later_settings_are_for_flows_that_begin_anew(pipeline):
         return dict(state.state_settings), len(laid_down)
 
     case.land([{"id": n, "user": "a"} for n in (1, 1, 2)])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert kept("plain") == ({}, 0)
     assert kept("usual") == (settings(2, "RocksDBStateStoreProvider"), 2)
     assert kept("chosen") == (first, 3)
     case.rewrite(SOURCE.replace("{}", repr(later)))
     case.land([{"id": n, "user": "a"} for n in (2, 3)])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert kept("chosen") == (first, 3)
     ignored = {
@@ -115,28 +118,38 @@ def test_later_settings_are_for_flows_that_begin_anew(pipeline):
         for body in [record["details"]["operation_progress"]]
         if body["type"] == "STATE_SETTING_KEPT"
     }
-    assert ignored == {("chosen", key): (first[key], later[key]) for key in (PARTITIONS, PROVIDER)}
+    assert ignored == {(case.own("chosen"), key): (first[key], later[key]) for key in (PARTITIONS, PROVIDER)}
     assert case.rows("chosen", "id") == case.rows("usual", "id") == [(1,), (2,), (3,)]
-    assert case.update(full_refresh=("chosen",)).state == "COMPLETED"
+    assert (yield {"full_refresh": ("chosen",)}).state == "COMPLETED"
     assert kept("chosen") == (later, 5)
     assert case.rows("chosen", "id") == [(1,), (2,), (3,)]
 
 
-def test_functions_keep_lists(pipeline):
+def functions_keep_lists(case: Share) -> Steps:
     """A list goes from batch to batch and from update to update, as list state, as text or as itself, also under another name."""
-    case = pipeline(FUNCTIONS)
+    case.rewrite(FUNCTIONS)
     case.land([{"id": 1, "user": "a"}, {"id": 2, "user": "b"}])
     case.land([{"id": 3, "user": "a"}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     roots = [f"--storage={case.storage}", f"--warehouse={case.warehouse}"]
-    assert main(["rename", str(case.folder), "in_a_list", "listed", "--yes", *roots]) == 0
+    names = (case.own("in_a_list"), case.own("listed"))
+    assert main(["rename", str(case.folder), *names, "--yes", *roots]) == 0
     case.rewrite(FUNCTIONS.replace("in_a_list", "listed"))
     case.land([{"id": 4, "user": "a"}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     for table in ("listed", "in_a_text", "in_values"):
         assert case.rows(table) == [("a", "1"), ("a", "1+3"), ("a", "1+3+4"), ("b", "2")]
+
+
+TABLES = ("plain", "usual", "chosen", "in_a_list", "in_a_text", "in_values", "listed")
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_state_goes_on(tmp_path: Path):
+    """Its settings, and what functions keep in it: what the docstrings say."""
+    in_step(tmp_path, TABLES, [later_settings_are_for_flows_that_begin_anew, functions_keep_lists])
 
 
 @pytest.mark.parametrize(

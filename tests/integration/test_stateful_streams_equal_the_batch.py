@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from tests.pipeline_case import PipelineCase
 from tests.seeds import SEED
 
 pytestmark = pytest.mark.usefixtures("adaptive")
 
 BASE = """
 def landed(folder, columns):
-    return spark.readStream.schema(columns).json(LANDING + "/" + folder)
+    return spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).json(LANDING + "/" + folder)
 
 def clicks():
     return landed("clicks", "click_id INT, click_time TIMESTAMP").withWatermark("click_time", "10 minutes")
@@ -59,6 +61,9 @@ def sessions():
     counts = clicks().groupBy(F.session_window("click_time", "3 minutes"), "click_id").count()
     return counts.select("click_id", seconds("session_window.start").alias("start"), seconds("session_window.end").alias("end"), "count")
 """
+TABLES = ("inner", "outer", "first_of_all", "first_of_late")
+# The ids of random rows.
+RANDOM = range(100, 109)
 Event = tuple[int, int]
 
 
@@ -90,38 +95,6 @@ def joined_rows(clicks: Sequence[Event], impressions: Sequence[Event]) -> list[t
     )  # fmt: skip
 
 
-def test_unmatched_rows_come_once(pipeline):
-    """A click whose impression never came is written once, when both streams' watermarks have passed it, and not before."""
-    case = pipeline(BASE)
-    land(case, "clicks", minutes((1, 602), (2, 603), (3, 607), (1, 602)))
-    land(case, "impressions", minutes((1, 600), (2, 590), (3, 602)))
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    matched = [(n, 60 * c, 60 * i) for n, c, i in ((1, 602, 600), (1, 602, 600), (3, 607, 602))]
-    assert case.rows("inner") == case.rows("outer") == matched
-    assert case.rows("first_of_all") == [(1,), (2,), (3,)]
-    land(case, "clicks", minutes((9, 660)))
-    assert case.update().state == "COMPLETED"
-    # The slower stream holds the watermark; the clicks alone have moved.
-    assert case.rows("inner") == case.rows("outer") == matched
-    land(case, "impressions", minutes((9, 660)))
-    assert case.update().state == "COMPLETED"
-    # A new update knows the watermark, not the clicks' part in it: the impressions alone can't move it either.
-    assert case.rows("outer") == [*matched, (9, 39600, 39600)]
-    land(case, "clicks", minutes((9, 661), (1, 655)))
-    land(case, "impressions", minutes((8, 662)))
-    assert case.update().state == "COMPLETED"
-    both = sorted([*matched, (9, 39600, 39600), (9, 39660, 39600)])
-    assert case.rows("inner", order="1, 2, 3") == both
-    outer = sorted([*both, (2, 36180, None)], key=lambda row: row[:2])
-    assert case.rows("outer", order="1, 2, 3") == outer
-    assert case.update().state == "COMPLETED"
-    assert case.rows("outer", order="1, 2, 3") == outer
-    assert case.rows("first_of_all") == [(1,), (2,), (3,), (9,)]
-    # Ten minutes after it came an id is forgotten: the click of 10:55 is the first of its id again.
-    assert case.rows("first_of_late") == [(1, 36120), (1, 39300), (2, 36180), (3, 36420), (9, 39600)]
-
-
 def random_events(chance: random.Random, count: int) -> list[Event]:
     """Events out of order by less than the watermark's delay, some of them twice."""
     events: list[Event] = []
@@ -131,7 +104,7 @@ def random_events(chance: random.Random, count: int) -> list[Event]:
         recent = [event for event in events if now - event[1] < 500]
         again = recent and chance.random() < 0.2
         events.append(
-            chance.choice(recent) if again else (chance.randint(1, 9), now - chance.randint(0, 500))
+            chance.choice(recent) if again else (chance.choice(RANDOM), now - chance.randint(0, 500))
         )
     return events
 
@@ -148,36 +121,77 @@ def sessions_of(events: Sequence[Event], gap: int) -> list[tuple[int, int, int, 
     return sessions
 
 
-@pytest.mark.timeout(240)
-def test_random_rows_in_random_cuts(pipeline):
-    """Seeded random rows, late and doubled, over several updates: every table equals the batch result."""
-    seed = SEED
-    print(f"HEADWATER_SEED={seed}")
-    chance = random.Random(seed)
-    case = pipeline(
-        BASE.replace(".schema(columns)", '.schema(columns).option("maxFilesPerTrigger", 1)') + WINDOWS
-    )
-    clicks, impressions = random_events(chance, 40), random_events(chance, 40)
-    rows = {"clicks": [*clicks], "impressions": [*impressions]}
-    for update in range(2):
-        for folder, events in rows.items():
-            cut = chance.randint(1, 39) if update == 0 else len(events)
-            land(case, folder, events[:cut])
-            del events[:cut]
-        if update == 1:  # far later rows in a batch of their own, so that all that came before is closed
-            land(case, "clicks", [(-1, 80000)])
-            land(case, "impressions", [(-2, 80000)])
-        report = case.update()
-        assert report.state == "COMPLETED", report.error
+class RandomRows:
+    """Random clicks and impressions of ids of their own, late and doubled, in random cuts: all before half past nine."""
 
-    pairs = joined_rows(clicks, impressions)
-    matched = {pair[:2] for pair in pairs}
-    alone = [(*click, None) for click in clicks if click not in matched]
-    assert case.rows("inner", order="1, 2, 3") == pairs
-    assert case.rows("outer", order="1, 2, 3") == sorted(
-        [*pairs, *alone], key=lambda row: (row[:2], row[2] or 0)
-    )
-    assert case.rows("first_of_all") == sorted({(number,) for number, _ in clicks} | {(-1,)})
-    counts = Counter((number, at // 300 * 300) for number, at in clicks)
-    assert case.rows("windows") == sorted((*key, count) for key, count in counts.items())
-    assert case.rows("sessions") == sessions_of(clicks, 180)
+    def __init__(self, case: PipelineCase) -> None:
+        print(f"HEADWATER_SEED={SEED}")
+        chance = random.Random(SEED)
+        self.clicks, self.impressions = random_events(chance, 40), random_events(chance, 40)
+        for folder, events in (("clicks", self.clicks), ("impressions", self.impressions)):
+            cut = chance.randint(1, 39)
+            land(case, folder, events[:cut])
+            land(case, folder, events[cut:])
+
+    def equal_the_batch(self, case: PipelineCase) -> None:
+        """Far later rows have closed all that came before."""
+        pairs = joined_rows(self.clicks, self.impressions)
+        matched = {pair[:2] for pair in pairs}
+        alone = [(*click, None) for click in self.clicks if click not in matched]
+        assert of_ids(case, "inner", RANDOM) == pairs
+        assert of_ids(case, "outer", RANDOM) == sorted(
+            [*pairs, *alone], key=lambda row: (row[:2], row[2] or 0)
+        )
+        assert of_ids(case, "first_of_all", RANDOM) == sorted({(number,) for number, _ in self.clicks})
+        counts = Counter((number, at // 300 * 300) for number, at in self.clicks)
+        assert of_ids(case, "windows", RANDOM) == sorted((*key, count) for key, count in counts.items())
+        assert of_ids(case, "sessions", RANDOM) == sessions_of(self.clicks, 180)
+
+
+def of_ids(case: PipelineCase, table: str, ids: range) -> list[tuple[Any, ...]]:
+    """The rows of a table with such ids."""
+    columns = len(case.columns(table))
+    rows = case.rows(table, order=", ".join(map(str, range(1, columns + 1))))
+    return [row for row in rows if row[0] in ids]
+
+
+@pytest.mark.timeout(240)
+def test_unmatched_rows_come_once(pipeline):
+    """A click whose impression never came is written once, when both streams' watermarks have passed it, and not before; and of
+    random rows that come before it, late and doubled, over several batches every table has what a batch over them gives.
+    """
+    case = pipeline(BASE + WINDOWS)
+    random_rows = RandomRows(case)
+    land(case, "clicks", minutes((1, 602), (2, 603), (3, 607), (1, 602)))
+    land(case, "impressions", minutes((1, 600), (2, 590), (3, 602)))
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    random_rows.equal_the_batch(case)
+
+    def rows(table: str) -> list[tuple[Any, ...]]:
+        return of_ids(case, table, range(10))
+
+    def update(*folders: tuple[str, list[Event]]) -> None:
+        for folder, events in folders:
+            land(case, folder, events)
+        assert case.update(tables=TABLES).state == "COMPLETED"
+
+    matched = [(n, 60 * c, 60 * i) for n, c, i in ((1, 602, 600), (1, 602, 600), (3, 607, 602))]
+    assert rows("inner") == rows("outer") == matched
+    assert rows("first_of_all") == [(1,), (2,), (3,)]
+    update(("clicks", minutes((9, 660))))
+    # The slower stream holds the watermark; the clicks alone have moved.
+    assert rows("inner") == rows("outer") == matched
+    update(("impressions", minutes((9, 660))))
+    # A new update knows the watermark, not the clicks' part in it: the impressions alone can't move it either.
+    assert rows("outer") == [*matched, (9, 39600, 39600)]
+    update(("clicks", minutes((9, 661), (1, 655))), ("impressions", minutes((8, 662))))
+    both = sorted([*matched, (9, 39600, 39600), (9, 39660, 39600)])
+    assert rows("inner") == both
+    outer = sorted([*both, (2, 36180, None)], key=lambda row: row[:2])
+    assert rows("outer") == outer
+    update()
+    assert rows("outer") == outer
+    assert rows("first_of_all") == [(1,), (2,), (3,), (9,)]
+    # Ten minutes after it came an id is forgotten: the click of 10:55 is the first of its id again.
+    assert rows("first_of_late") == [(1, 36120), (1, 39300), (2, 36180), (3, 36420), (9, 39600)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from tests.in_step import Share, Steps, in_step
+from tests.pipeline_case import UpdateReport
 
 EVENTS = """
 KEPT = "key INT, at INT, s STRUCT<a: INT NOT NULL, b: STRUCT<c: INT NOT NULL>>"
@@ -49,10 +53,10 @@ def whole(a: int, c: int) -> dict[str, Any]:
     return {"a": a, "b": {"c": c}}
 
 
-def check_refused(case: Any, tables: tuple[str, ...]) -> None:
+def refused(case: Share, *tables: str) -> Generator[None, UpdateReport, None]:
     """An update whose rows lack what they must have fails, says which field, and writes nothing."""
     before = {table: case.version(table) for table in tables}
-    report = case.update()
+    report = yield
     assert report.statuses == dict.fromkeys(tables, "FAILED")
     for table in tables:
         assert "s.b.c" in str(report[table].error).replace("\n", ".")
@@ -61,18 +65,17 @@ def check_refused(case: Any, tables: tuple[str, ...]) -> None:
         assert log.count('"nullable":false') == 2
 
 
-@pytest.mark.timeout(180)
-def test_events(pipeline):
+def events(case: Share) -> Steps:
     """Both types, and one by column: inserted, changed, late and deleted rows; what lacks a field is refused."""
-    case = pipeline(EVENTS)
+    case.rewrite(EVENTS)
     one, two, three, four = whole(1, 1), whole(2, 2), whole(3, 3), whole(4, 4)
     case.land([{"key": 1, "at": 10, "s": one}, {"key": 2, "at": 10, "s": two}, {"key": 3, "at": 5, "s": one}])
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     # What a delete says of columns is not looked at.
     delete = {"key": 2, "at": 20, "op": "D", "s": {"b": {}}}
     case.land([{"key": 1, "at": 20, "s": four}, delete, {"key": 3, "at": 1, "s": two}])
     case.land([{"key": 1, "at": 15, "s": three}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     latest = [(1, 20, four), (3, 5, one)]
     assert case.rows("latest") == latest
@@ -86,17 +89,16 @@ def test_events(pipeline):
         (3, 5, one, 5, None),
     ]
     case.land([{"key": 4, "at": 1, "s": {"a": 1, "b": {}}}])
-    check_refused(case, ("latest", "history", "by_column"))
+    yield from refused(case, "latest", "history", "by_column")
 
 
-@pytest.mark.timeout(180)
-def test_snapshots(pipeline):
+def snapshots(case: Share) -> Steps:
     """Both types: new, changed and missing rows; what lacks a field is refused."""
-    case = pipeline(SNAPSHOTS)
+    case.rewrite(SNAPSHOTS)
     one, two, three = whole(1, 1), whole(2, 2), whole(3, 3)
     case.land([{"key": 1, "s": one}, {"key": 2, "s": one}])
     case.land([{"key": 1, "s": two}, {"key": 3, "s": three}])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert case.rows("latest") == [(1, two), (3, three)]
     assert case.rows("history", order='key, "__START_AT"') == [
@@ -106,4 +108,11 @@ def test_snapshots(pipeline):
         (3, three, 2, None),
     ]
     case.land([{"key": 1, "s": two}, {"key": 4, "s": {"a": 1, "b": {}}}])
-    check_refused(case, ("latest", "history"))
+    yield from refused(case, "latest", "history")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("pipeline")
+def test_what_lacks_a_field_is_refused(tmp_path: Path):
+    """Events and snapshots, in both types and by column: what the docstrings say."""
+    in_step(tmp_path, ("latest", "history", "by_column", "events"), [events, snapshots])

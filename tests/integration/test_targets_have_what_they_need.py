@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import re
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from tests.in_step import Share, Steps, in_step
 
 from headwater import errors
 from headwater.commands.status import show_status
@@ -31,15 +33,16 @@ def first_users():
 
 dp.apply_changes(target="users", **ARGUMENTS, except_column_list=["op"])
 # As guides write it: nothing declares this target.
-dp.apply_changes(target="users_history", **ARGUMENTS, except_column_list=["op", "version"], stored_as_scd_type=2)
+HISTORY = "users_history"
+dp.apply_changes(target=HISTORY, **ARGUMENTS, except_column_list=["op", "version"], stored_as_scd_type=2)
 
 @dp.materialized_view
 def now():
-    return dp.read("users_history_current")
+    return dp.read(HISTORY + "_current")
 
 @dp.materialized_view
 def versions():
-    return spark.sql("select id, name, valid_from, valid_to from users_history_versions where id = 1")
+    return spark.sql(f"select id, name, valid_from, valid_to from {HISTORY}_versions where id = 1")
 """
 )
 FIRST = [(1, "Anna", "x", 5, "U"), (2, None, None, 3, "D"), (3, "Cy", "z", 1, "U"), (3, "Cy", "z", 2, "U"), (4, "Dana", "w", 8, "U")]  # fmt: skip
@@ -66,15 +69,14 @@ def oracle(function, *events, **options):
     ]
 
 
-@pytest.mark.timeout(240)
-def test_a_target_with_a_query_of_its_own(pipeline):
+def a_target_with_a_query_of_its_own(case: Share) -> Steps:
     """The query fills the table once, under its rows' sequences; histories have views; late and forgotten events are counted."""
-    case = pipeline(OWN_QUERY)
+    case.rewrite(OWN_QUERY)
     land(case, FIRST)
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     land(case, LATE)
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("users", order="id") == oracle(
         expected_scd1, *HYDRATION, *FIRST, *LATE, except_column_list=("op",)
     )
@@ -89,9 +91,15 @@ def test_a_target_with_a_query_of_its_own(pipeline):
     found = QueryBuilder().register("t", table).execute(query).read_all()
     assert [row["id"] for row in pa.table(found).to_pylist()] == [1, 3, 4]
     results = {result.flow: result.changes for result in flow_results(case.project().state_folder)}
-    assert results["users"] == {"upserted": 0, "deleted": 0, "late": 2, "superseded": 0, "tombstones": 1}
-    assert results["users_history"]["late"] == 0
-    assert results["users_history"]["tombstones"] == 1
+    assert results[case.own("users")] == {
+        "upserted": 0,
+        "deleted": 0,
+        "late": 2,
+        "superseded": 0,
+        "tombstones": 1,
+    }
+    assert results[case.own("users_history")]["late"] == 0
+    assert results[case.own("users_history")]["tombstones"] == 1
     with redirect_stdout(io.StringIO()) as shown:
         show_status(case.project(), as_json=False)
     assert "Changes merged" in shown.getvalue()
@@ -119,12 +127,12 @@ def both_current():
 )
 
 
-@pytest.mark.timeout(180)
-def test_several_flows_fill_one_target(pipeline):
+def several_flows_fill_one_target(case: Share) -> Steps:
     """Two streams and a batch that is read once come together as one set of events; a column that they gain later is added."""
-    case = pipeline(SEVERAL)
+    case.rewrite(SEVERAL)
     land(case, FIRST)
-    assert case.update().state == "COMPLETED"
+    report = yield
+    assert report.state == "COMPLETED", report.error
     case.rewrite(
         SEVERAL.replace("op STRING", "op STRING, age INT")
         .replace("'U' op union", "'U' op, cast(null as int) age union")
@@ -132,49 +140,34 @@ def test_several_flows_fill_one_target(pipeline):
     )
     land(case, LATE)
     case.land([dict(zip((*NAMES, "age"), (7, "Gil", "z", 1, "U", 40), strict=True))])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     archive = [(1, "Ann", "x", 0, "U"), (6, "Eve", "x", 7, "U")]
     before = [(*row, None) for row in oracle(expected_scd1, *archive, *FIRST, *LATE)]
     assert case.rows("both", order="id") == [*before, (7, "Gil", "z", 1, "U", 40)]
-    assert "both_current" in case.project().state_folder.joinpath("manifest.json").read_text()
+    assert case.own("both_current") in case.project().state_folder.joinpath("manifest.json").read_text()
 
 
-@pytest.mark.parametrize(
-    ("rest", "what"),
-    [
-        (
-            '@dp.table\ndef t():\n    return spark.readStream.schema("id INT").json(LANDING)\ndp.apply_changes(target="t", **ARGUMENTS)',
-            "this one is a stream",
-        ),
-        (
-            '@dp.table\ndef t():\n    return spark.range(3)\ndp.apply_changes(target="t", **ARGUMENTS)',
-            "sequence_by does not fit.*own query",
-        ),
-        (
-            '@dp.table\ndef t():\n    return spark.sql("select 1 id, 1 version")\ndp.apply_changes(target="t", **ARGUMENTS)',
-            "differ in columns",
-        ),
-        (
-            'dp.apply_changes(target="t", **ARGUMENTS)\ndp.apply_changes(target="t", name="b", **{**ARGUMENTS, "keys": ["name"]})',
-            "differ in keys",
-        ),
-        (
-            'dp.apply_changes(target="t", **ARGUMENTS)\n@dp.append_flow(target="t")\ndef more():\n    return dp.read_stream("cdc")',
-            "and rows from 'more'",
-        ),
-        ('dp.apply_changes(target="t", system_sequence_by="version", **ARGUMENTS)', "go together"),
-        ('dp.apply_changes(target="t", stored_as_scd_type="bitemporal", **ARGUMENTS)', "Give both"),
-        (
-            'dp.apply_changes(target="t", columns_to_update="name", **ARGUMENTS)',
-            "not an array of column names",
-        ),
-    ],
-)
-def test_what_does_not_go_together(pipeline, rest: str, what: str):
-    """A query or flow that can't be brought together with the changes is refused before anything is written."""
-    case = pipeline(f"{CHANGES}\n{rest}\n")
+NAMES_OF_ALL = (
+    "cdc", "users", "users_history", "now", "versions", "archive", "both", "odd", "even", "both_current",
+)  # fmt: skip
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("pipeline")
+def test_queries_flows_and_views(tmp_path: Path):
+    """A target with a query of its own, and one of several flows: what the docstrings say."""
+    scenarios = [a_target_with_a_query_of_its_own, several_flows_fill_one_target]
+    in_step(tmp_path, NAMES_OF_ALL, scenarios)
+
+
+def test_a_query_that_does_not_go_with_the_changes(pipeline):
+    """Refused before anything is written: it has no column to order its rows by."""
+    case = pipeline(
+        f'{CHANGES}\n@dp.table\ndef t():\n    return spark.range(3)\ndp.apply_changes(target="t", **ARGUMENTS)\n'
+    )
     with pytest.raises(errors.InvalidPipeline) as caught:
         case.update()
-    assert re.search(what, f"{caught.value.what} {caught.value.remedy}", re.DOTALL), caught.value
+    message = f"{caught.value.what} {caught.value.remedy}"
+    assert re.search("sequence_by does not fit.*own query", message, re.DOTALL), caught.value
     assert case.nothing_written()

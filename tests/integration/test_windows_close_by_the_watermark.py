@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.in_step import Share, Steps, in_step
 
 from headwater.metrics.lateness import late_rows
 
@@ -35,7 +39,7 @@ def distinct_rows():
 
 @dp.table
 def lagging():
-    return events("lagging").groupBy(F.window("at", "5 minutes")).count().select(clock("window.start").alias("start"), "count")
+    return events("others").groupBy(F.window("at", "5 minutes")).count().select(clock("window.start").alias("start"), "count")
 """
 SESSIONS = """
 def clock(column):
@@ -74,15 +78,15 @@ def sliding_sums(rows: list[tuple[str, int, str]], watermark: str) -> list[tuple
     return [(f"{s // 3600:02}:{s // 60 % 60:02}:00", amount) for s, amount in sorted(closed.items())]
 
 
-def test_ten_minutes_behind(pipeline):
+def ten_minutes_behind(case: Share) -> Steps:
     """Newest 10:30, so the watermark is 10:20: earlier windows are written, earlier rows left out where state is kept."""
-    case = pipeline(WINDOWS)
+    case.rewrite(WINDOWS)
     early = [event(1, "10:02:00", "a", 1), event(2, "10:14:00", "a", 2), event(3, "10:16:00", "b", 4)]
     case.land([*early, event(4, "10:30:00", "a", 8)], "events")
-    case.land([event(1, "10:30:00")], "lagging")
-    case.land([event(2, "10:01:00")], "lagging")
-    case.land([event(3, "10:02:00")], "lagging")
-    report = case.update()
+    case.land([event(1, "10:30:00")], "others")
+    case.land([event(2, "10:01:00")], "others")
+    case.land([event(3, "10:02:00")], "others")
+    report = yield
     assert report.state == "COMPLETED", report.error
     closed = [("10:00:00", "a", 1, 1), ("10:10:00", "a", 2, 1), ("10:15:00", "b", 4, 1)]
     assert case.rows("tumbling") == closed
@@ -96,10 +100,10 @@ def test_ten_minutes_behind(pipeline):
         [event(5, "10:19:59", "a", 16), event(6, "10:20:00", "a", 32), event(7, "10:31:00", "b", 64)],
         "events",
     )
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("tumbling") == closed
     case.land([event(8, "10:50:00")], "events")
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("tumbling") == [
         *closed,
         ("10:20:00", "a", 32, 1),
@@ -114,7 +118,9 @@ def test_ten_minutes_behind(pipeline):
     # A time of its own is late at the watermark already: 10:20:00 was a window's row in time, and is none here.
     assert case.rows("distinct_rows") == [(1,), (2,), (3,), (4,), (7,), (8,)]
     left_out = late_rows(case.project().state_folder)
-    assert {name: left_out.get(name, 0) for name in ("plain", "tumbling", "lagging", "distinct_rows")} == {
+    assert {
+        name: left_out.get(case.own(name), 0) for name in ("plain", "tumbling", "lagging", "distinct_rows")
+    } == {
         "plain": 0,
         "tumbling": 1,
         "lagging": 1,
@@ -122,9 +128,9 @@ def test_ten_minutes_behind(pipeline):
     }
 
 
-def test_sessions(pipeline):
+def sessions(case: Share) -> Steps:
     """A pause of just the gap joins, a microsecond more parts, and a late event can join two sessions into one."""
-    case = pipeline(SESSIONS)
+    case.rewrite(SESSIONS)
 
     def land(*events: tuple[str, str, str]) -> None:
         case.land([{"user": user, "at": f"2026-01-01 {clock}", "page": page} for user, clock, page in events])
@@ -132,17 +138,26 @@ def test_sessions(pipeline):
     land(("a", "10:00:00", "x"), ("a", "10:30:00", "y"))
     land(("b", "10:00:00", "x"), ("b", "10:30:00.000001", "y"))
     land(("c", "10:05:00", "x"), ("c", "10:40:00", "z"))
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     closed = ("b", "10:00:00.000000", "10:30:00.000000", 1, "x")
     assert case.rows("sessions") == [closed]
     land(("c", "10:30:00", "y"))
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("sessions") == [closed]
     land(("z", "13:00:00", "x"))
-    assert case.update().state == "COMPLETED"
+    assert (yield).state == "COMPLETED"
     assert case.rows("sessions") == [
         ("a", "10:00:00.000000", "11:00:00.000000", 2, "xy"),
         closed,
         ("b", "10:30:00.000001", "11:00:00.000001", 1, "y"),
         ("c", "10:05:00.000000", "11:10:00.000000", 3, "xyz"),
     ]
+
+
+TABLES = ("plain", "tumbling", "sliding", "distinct_rows", "lagging", "sessions")
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_windows_and_sessions(tmp_path: Path):
+    """Windows, deduplication and sessions, update by update: what the docstrings say."""
+    in_step(tmp_path, TABLES, [ten_minutes_behind, sessions])

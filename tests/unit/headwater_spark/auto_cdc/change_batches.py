@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from pyspark.sql import types as T
-from tests.unit.headwater_spark.plain_columns import Column, Row, col, lit
+from tests.unit.headwater_spark.plain_columns import Column, Row, array, coalesce, col, lit, when
 from tests.unit.headwater_spark.plain_merge import PlainTable
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 from tests.unit.headwater_spark.recorded_writes import Conf
@@ -44,6 +44,12 @@ _MODULES: tuple[ModuleType, ...] = (
 # The columns of an event: its key and values, when it is true, since when it is known, and what it does.
 _TEXTS = ("name", "city", "op")
 EVENT = ("key", "name", "city", "at", "known", "op")
+# What an event sets, by the moment since when it is known: a column, both, or all there are.
+SETS: dict[int, Any] = {1: ["name"], 2: ["city"], 3: ["name", "city"], 4: None}
+SELECTED = coalesce(
+    when(col("known") == lit(1), array(lit("name"))), when(col("known") == lit(2), array(lit("city"))),
+    when(col("known") == lit(3), array(lit("name"), lit("city"))),
+)  # fmt: skip
 FIELDS = tuple(T.StructField(n, T.StringType() if n in _TEXTS else T.LongType()) for n in EVENT[:3])
 
 

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.auto_cdc.change_batches import (
     FIELDS,
+    SELECTED,
+    SETS,
     Merged,
     columns_of,
     event,
@@ -17,19 +19,13 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
     in_order,
     on_plain_rows,
 )
-from tests.unit.headwater_spark.plain_columns import Row, array, coalesce, col, lit, when
+from tests.unit.headwater_spark.plain_columns import Row, col, lit
 
 from headwater.testing.auto_cdc import expected_scd1
 from headwater_spark.auto_cdc.merge_by_column import DELETED_AT, EXPIRES, WRITTEN_AT, merge_by_column
 
 NAMES = ("key", "name", "city")
 TRUNCATES = {"truncate": col("op") == lit("T")}
-# What an event sets, by the moment since when it is known: a column, both, or all there are.
-SETS: dict[int, Any] = {1: ["name"], 2: ["city"], 3: ["name", "city"], 4: None}
-SELECTED = coalesce(
-    when(col("known") == lit(1), array(lit("name"))), when(col("known") == lit(2), array(lit("city"))),
-    when(col("known") == lit(3), array(lit("name"), lit("city"))),
-)  # fmt: skip
 FLOWS: dict[str, dict[str, Any]] = {
     "a NULL": {"ignored": ("name", "city")},
     "a NULL of one column": {"ignored": ("city",)},

@@ -14,6 +14,8 @@ from tests.integration.change_cases import HISTORY, MOVES, PATCHES, case_events,
 from tests.unit.headwater_spark.auto_cdc.change_batches import (
     FIELDS,
     NOTHING,
+    SELECTED,
+    SETS,
     Merged,
     columns_of,
     event,
@@ -25,15 +27,13 @@ from tests.unit.headwater_spark.plain_columns import Row
 
 from headwater.testing.auto_cdc import expected_scd2
 from headwater_spark.auto_cdc import merge_history as module
-from headwater_spark.auto_cdc.change_columns import START_AT
+from headwater_spark.auto_cdc.change_columns import START_AT, ChangeColumns
 from headwater_spark.auto_cdc.merge_history import merge_history
 from headwater_spark.auto_cdc.on_driver.rows import Rows
 from headwater_spark.auto_cdc.on_driver.settle import Settled
 from headwater_spark.auto_cdc.on_driver.verdict import Decided, Declined
 from headwater_spark.auto_cdc.side_table import REMOVED
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
-
-NAMES = ("key", "name", "city")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,11 +43,14 @@ def _plain() -> Iterator[None]:
         yield
 
 
-def wanted(sent: list[Row], tracked: tuple[str, ...], ignored: tuple[str, ...]) -> list[Row]:
+def wanted(sent: list[Row], columns: ChangeColumns) -> list[Row]:
+    named = None if columns.selected is None else "sets"
+    # Of two events at one moment the greater one counts, and what it names is compared last.
+    rows = [{**{n: row[n] for n in row if n != "known"}, "sets": SETS.get(row["known"])} for row in sent]
     return in_order(
         expected_scd2(
-            sent, keys=["key"], sequence_by="at", apply_as_deletes=lambda row: row["op"] == "D", column_list=NAMES,
-            ignore_null_updates=ignored, track_history_column_list=tracked,
+            rows, keys=["key"], sequence_by="at", apply_as_deletes=lambda row: row["op"] == "D", column_list=columns.names,
+            ignore_null_updates=columns.ignored, columns_to_update=named, track_history_column_list=columns.tracked,
         )
     )  # fmt: skip
 
@@ -67,20 +70,29 @@ def test_cases(cases: dict[str, str], tracked: tuple[str, ...], ignored: tuple[s
     assert case_results(cases, rows) == cases
 
 
-@pytest.mark.parametrize(
-    ("tracked", "ignored"),
-    [(("name", "city"), ()), (("name",), ()), (("name", "city"), ("name", "city")), (("name",), ("city",))],
-)
+BOTH, NAME = ("name", "city"), ("name",)
+FLOWS: dict[str, dict[str, Any]] = {
+    "all columns": {"tracked": BOTH},
+    "one column": {"tracked": NAME},
+    "the sequence is a column": {"tracked": (*BOTH, "at"), "fields": (*FIELDS, T.StructField("at", T.LongType()))},
+    "a NULL": {"tracked": BOTH, "ignored": BOTH},
+    "one column, a NULL of another": {"tracked": NAME, "ignored": ("city",)},
+    "named columns": {"tracked": BOTH, "selected": SELECTED},
+    "one column, named columns": {"tracked": NAME, "selected": SELECTED},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flow", FLOWS)
 @settings(max_examples=100)
 @given(batches=events())
-def test_any_order(tracked: tuple[str, ...], ignored: tuple[str, ...], batches: list[list[Row]]):
-    """After each batch the rows are those of the definition, and each event is remembered at most once."""
-    target = Merged(columns_of(history=True, tracked=tracked, ignored=ignored), merge_history)
-    sent: list[Row] = []
+def test_any_order(flow: str, batches: list[list[Row]]):
+    """After each batch the rows are those of the definition, whichever columns begin a row and whatever leaves a value as it was."""
+    columns = columns_of(history=True, **FLOWS[flow])
+    target, sent = Merged(columns, merge_history), list[Row]()
     for batch in batches:
         sent += batch
         target.apply(batch)
-        assert target.rows() == wanted(sent, tracked, ignored)
+        assert target.rows() == wanted(sent, columns)
 
 
 def test_a_batch_again():
