@@ -24,7 +24,7 @@ from headwater.errors import HeadwaterError
 class Runs:
     """The block's datasets are updated. ``rows``: how many each holds after one update; a second one adds none.
 
-    ``frame``: the block only makes a DataFrame of this name; a table that returns it is added.
+    ``frame``: the block only makes a DataFrame of this name; a table that returns it is added, under the name in ``rows``.
     ``check``: looks at the pipeline after these, and may let more data arrive.
     """
 
@@ -265,7 +265,8 @@ class Member:
     def text(self) -> str:
         """The block's text, with the table that returns its frame, if it only makes one."""
         frame = "" if isinstance(self.outcome, NotADataset) else self.outcome.frame
-        table = f"\n\n@dp.table\ndef from_block():\n    return {frame}\n" if frame else ""
+        name = next(iter(self.outcome.rows)) if isinstance(self.outcome, Runs) else "from_block"
+        table = f"\n\n@dp.table\ndef {name}():\n    return {frame}\n" if frame else ""
         return self.block.rewritten() + table
 
     @property

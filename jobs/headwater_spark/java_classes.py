@@ -43,12 +43,16 @@ _BY_PACKAGES = (
 )
 
 
+# The field in which Scala has an object, which is made once.
+_SCALA_OBJECT = "MODULE$"
+
+
 class _KeptClass(JavaClass):  # type: ignore[misc]  # Py4J has no types
-    """A class that asks the JVM once which of its names is a method."""
+    """A class that asks the JVM once which of its names is a method, and for the object of Scala that it has."""
 
     def __getattr__(self, name: str) -> Any:
         member = super().__getattr__(name)
-        if isinstance(member, JavaMember):
+        if isinstance(member, JavaMember) or name == _SCALA_OBJECT:
             self.__dict__[name] = member
         return member
 

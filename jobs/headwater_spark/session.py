@@ -24,6 +24,7 @@ from headwater.runtime.shared_classes import make_after_exit
 from headwater.runtime.submit import command_line_conf, redaction, submit_conf
 from headwater_spark.hadoop_origins import forget_origins
 from headwater_spark.java_classes import keep_classes_of_pyspark
+from headwater_spark.java_references import give_back_together
 from headwater_spark.object_store import refuse_unsafe_session, use_azure_login
 
 # Settings that a running session can still take, and that every update needs.
@@ -70,6 +71,7 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
     with _interrupts_of_before():
         session = builder.getOrCreate()
     keep_classes_of_pyspark(session._jvm)  # noqa: SLF001 - the connection has no public face in a session
+    give_back_together(session.sparkContext._gateway)  # noqa: SLF001 - as above
     forget_origins(session)
     if needs_s3(user_conf):
         refuse_unsafe_session(session)

@@ -169,14 +169,29 @@ class Shop:
         # Every other query takes its changed rows from a look that is made once for all of them.
         self.shared = SharedChanges()
         self.shared.expect({self.star.folder / name: 2 for name in PARTITIONS})
+        self._kept: dict[tuple[str, TableHead], DataFrame] = {}
 
     def heads(self) -> dict[str, TableHead]:
-        """How the tables stand."""
+        """How the tables stand; their rows are kept, whatever becomes of the files."""
         found = {name: table_head(self.star.folder / name) for name in PARTITIONS}
-        return {name: head for name, head in found.items() if head is not None}
+        heads = {name: head for name, head in found.items() if head is not None}
+        for one in heads.items():
+            if one not in self._kept:
+                self._kept[one] = self._in_memory(one[0])
+        return heads
+
+    def _in_memory(self, name: str) -> DataFrame:
+        rows = self.spark.read.format("delta").load(str(self.star.folder / name))
+        return self.spark.createDataFrame(rows.toArrow())
+
+    def rows(self, text: str, heads: Mapping[str, TableHead]) -> DataFrame:
+        """What a query gives over the tables as they stood."""
+        for name, head in heads.items():
+            self._kept[name, head].createOrReplaceTempView(name)
+        return self.spark.sql(text)
 
     def frame(self, text: str, heads: Mapping[str, TableHead]) -> DataFrame:
-        """A query over given versions."""
+        """A query over given versions, as a refresh reads them."""
         for name, head in heads.items():
             reader = self.spark.read.format("delta").option("versionAsOf", str(head.version))
             reader.load(str(self.star.folder / name)).createOrReplaceTempView(name)
@@ -254,10 +269,10 @@ def checked(
         name: head if head.table_id == after[name].table_id else after[name] for name, head in before.items()
     }
     try:
-        technique, rows = refreshed(shop, text, before, after, shop.frame(text, there_yet))
+        technique, rows = refreshed(shop, text, before, after, shop.rows(text, there_yet))
         if rows is None:
             return technique, None
-        wanted = bag(shop.frame(text, after).limit(MOST_ROWS + 1))
+        wanted = bag(shop.rows(text, after).limit(MOST_ROWS + 1))
         if wanted.total() > MOST_ROWS:
             return "left out", None
         there = bag(rows)

@@ -1,11 +1,15 @@
-"""Classes of the JVM are looked up once: a warm update of ours sends no look-up, PySpark's short names are not searched, and no error of Java's is made."""
+"""Classes of the JVM are looked up once: a warm update of ours sends no look-up, PySpark's short names are not searched, and no error
+of Java's is made. No object is given back by a call of its own.
+"""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
+from py4j.clientserver import ClientServerConnection
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
@@ -61,8 +65,18 @@ def test_a_warm_update_looks_nothing_up(pipeline, spark: SparkSession, monkeypat
         return convert(error)
 
     monkeypatch.setattr(captured, "convert_exception", converted)
+    given_back: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def sent(self: ClientServerConnection, command: str) -> object:
+        if command.startswith(MEMORY_COMMAND_NAME):
+            given_back.append(command)
+        return send(self, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", sent)
     case.land([{"id": 1, "amount": 3}, {"id": 2, "amount": -2}])
     assert case.update().state == "COMPLETED"
+    assert given_back == []
     assert (case.rows("latest"), case.rows("total")) == ([(1, 3)], [(6,)])
     assert looked_up, "PySpark itself looks some up: nothing was recorded"
     assert [name for file, name in looked_up if "headwater_spark" in file] == []

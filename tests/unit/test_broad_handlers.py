@@ -63,6 +63,7 @@ ALLOWED = {
     ("include/headwater/runtime/java.py", "_major_version"): "a Java that can't be run is none; the search goes on and ends with an error that lists what was tried",
     ("include/headwater/updates/news.py", "has_news"): "a search that fails is a reason to run: the update meets the cause, or does not",
     ("include/headwater_demo/processes.py", "ProcessTable._is_ours"): "a process that has ended has no files below /proc",
+    ("jobs/headwater_spark/java_references.py", "_give_back"): "a JVM that is gone took its objects along; whoever asks it for something is told so",
     ("jobs/headwater_spark/loader/shipped_modules.py", "PipelineModule._is_shipped"): "objects of users and of Spark raise anything when they are pickled: they stay on the driver",
     ("jobs/headwater_spark/facade/noted_reads.py", "NotedReads.note"): "raised in an audit hook it would fail the user's own call: what was not noted is logged",
     ("jobs/headwater_spark/backfills/backfill.py", "_fill"): "recorded in the event log under its name, and raised",

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import ParseException, PySparkException
@@ -114,14 +115,16 @@ class SqlText:
         frame.createOrReplaceTempView(view)
         return view
 
+    @cached_property
+    def _commands(self) -> list[Any]:
+        """The classes of which a parsed command is, whatever it does."""
+        classes = java_class(self._session._jvm, "java.lang.Class")  # noqa: SLF001
+        logical = "org.apache.spark.sql.catalyst.plans.logical"
+        return [classes.forName(f"{logical}.{base}") for base in ("Command", "ParsedStatement")]
+
     def _refuse_commands(self, plan: Any, text: str) -> None:
         kind = simple_name(plan)
-        classes = java_class(self._session._jvm, "java.lang.Class")  # noqa: SLF001
-        is_command = any(
-            classes.forName(f"org.apache.spark.sql.catalyst.plans.logical.{base}").isInstance(plan)
-            for base in ("Command", "ParsedStatement")
-        )
-        if is_command and kind != "SetCommand":
+        if kind != "SetCommand" and any(one.isInstance(plan) for one in self._commands):
             raise ActionInDefinition(
                 f"spark.sql runs a command here: {text.strip().splitlines()[0][:80]}",
                 remedy=python_form(text),

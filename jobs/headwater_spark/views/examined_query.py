@@ -87,13 +87,13 @@ def examine(
     used = used_columns(plan.root)
     tables: dict[int, tuple[str, DeltaLeaf]] = {}
     columns: dict[int, tuple[str, ...]] = {}
-    for node in plan.root.leaves:
-        leaf = delta_leaf(plan.leaf(node.number)) if node.kind == "LogicalRelation" else None
+    every = [(relation, delta_leaf(relation)) for relation in plan.all_leaves]
+    # Leaves of subqueries come after those of the query itself.
+    for node, (_, leaf) in zip(plan.root.leaves, every, strict=False):
         names = {one.id: one.name for one in node.exprs("output")}
         columns[node.number] = tuple(names[number] for number in node.output if number in used[node.number])
         if leaf is not None:
             tables[node.number] = (_key(leaf, by_folder), leaf)
-    every = [(relation, delta_leaf(relation)) for relation in plan.all_leaves]
     delta = [leaf for _, leaf in every if leaf is not None]
     texts, looked_into = _leaf_texts(every, by_folder)
     functions, digested = _functions(plan)
@@ -143,10 +143,11 @@ def _leaf_texts(
     """What each leaf reads, and whether that says all."""
     texts, complete = [], True
     for relation, leaf in every:
-        kind = class_name(relation).rpartition(".")[2]
         if leaf is not None:
             texts.append(f"table {_key(leaf, by_folder)}")
-        elif kind == "LogicalRelation" and descends_from(relation.relation(), "HadoopFsRelation"):
+            continue
+        kind = class_name(relation).rpartition(".")[2]
+        if kind == "LogicalRelation" and descends_from(relation.relation(), "HadoopFsRelation"):
             files = relation.relation()
             paths = [str(path.toString()) for path in items(files.location().rootPaths())]
             options = sorted(pair_of(pair) for pair in items(files.options().toSeq()))

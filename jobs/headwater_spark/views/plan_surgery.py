@@ -55,6 +55,8 @@ _WITHOUT_SUBQUERIES = (
 _PRUNING = ("ColumnPruning",)
 # How plans print what fills up a CHAR to its length.
 _PADDED = "readSidePadding"
+# The operator of ROLLUP and the like: most plans have none, and each operator's class is three calls.
+_EXPAND = "Expand"
 _MOST_NESTED = 4
 # How plans print subqueries, and joins that changed rows can't be followed through.
 _SUBQUERIES = ("scalar-subquery#", "exists#", "list#")
@@ -69,39 +71,39 @@ RowsOf = Callable[[int, Rows], DataFrame]
 
 
 class DeltaLeaf:
-    """A Delta table in a plan: the relation that reads it."""
+    """A Delta table in a plan: the relation that reads it. Each of these is asked of the JVM once: none ever changes."""
 
-    def __init__(self, relation: Any) -> None:
-        self._location = relation.relation().location()
+    def __init__(self, relation: Any, location: Any) -> None:
+        self._location = location
         self.relation = relation
 
-    @property
+    @cached_property
     def folder(self) -> Place:
         """The table's folder."""
         uri = str(self._location.path().toString())
         return place_of(unquote(uri)) if is_url(uri) else Path(unquote(urlparse(uri).path))
 
-    @property
+    @cached_property
     def pinned(self) -> bool:
         """Whether it reads one version, whatever is committed meanwhile."""
         return bool(self._location.isTimeTravelQuery())
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The version that it reads, or read when it was analysed."""
         return int(self.snapshot.version())
 
-    @property
+    @cached_property
     def table_id(self) -> str:
         """The id that Delta gave the table."""
         return str(self.snapshot.metadata().id())
 
-    @property
+    @cached_property
     def snapshot(self) -> Any:
         """Delta's own description of the version."""
         return self._location.snapshotAtAnalysis()
 
-    @property
+    @cached_property
     def clustering(self) -> list[str]:
         """The columns that the table is partitioned by."""
         return [str(one) for one in items(self.snapshot.metadata().partitionColumns())]
@@ -111,9 +113,11 @@ def delta_leaf(relation: Any) -> DeltaLeaf | None:
     """A leaf of a plan, if it is a Delta table."""
     if class_name(relation).rpartition(".")[2] != "LogicalRelation":
         return None
-    if not descends_from(relation.relation(), "HadoopFsRelation"):
+    files = relation.relation()
+    if not descends_from(files, "HadoopFsRelation"):
         return None
-    return DeltaLeaf(relation) if "TahoeLogFileIndex" in class_name(relation.relation().location()) else None
+    location = files.location()
+    return DeltaLeaf(relation, location) if "TahoeLogFileIndex" in class_name(location) else None
 
 
 class ViewPlan:
@@ -130,7 +134,8 @@ class ViewPlan:
         self._plan = self._of_used_columns(self._in_joins(inlined))
         text = str(self._plan.toJSON())
         self._nodes = list(_in_order(self._plan))
-        root = read_plan(text, self._projections())
+        self._outputs: dict[int, list[tuple[str, Any]]] = {}
+        root = read_plan(text, self._projections() if _EXPAND in text else None)
         collated = self._collated(root)
         root = with_collations(root, collated) if collated else root
         self.root: Node = with_lossy_sums(root) if self._has_lossy_sums() else root
@@ -199,7 +204,7 @@ class ViewPlan:
         return {
             number: [str(one.toJSON()) for row in items(node.projections()) for one in items(row)]
             for number, node in enumerate(self._nodes)
-            if class_name(node).endswith(".Expand")
+            if class_name(node).endswith(f".{_EXPAND}")
         }
 
     def _collated(self, root: Node) -> set[int]:
@@ -242,8 +247,9 @@ class ViewPlan:
 
     def _of_used_columns(self, plan: Any) -> Any:
         """A plan that makes no columns that nobody reads: for ROLLUP and the like, and for columns of type CHAR, Spark makes all the table has."""
-        names_all = _PADDED in _printed(plan) or any(
-            class_name(node).endswith(".Expand") for node in _in_order(plan)
+        printed = _printed(plan)
+        names_all = _PADDED in printed or (
+            _EXPAND in printed and any(class_name(node).endswith(f".{_EXPAND}") for node in _in_order(plan))
         )
         return self._ruled(plan, _PRUNING) if names_all else plan
 
@@ -298,11 +304,7 @@ class ViewPlan:
         """The frame's plan, with the ids that the leaf's columns have in the query."""
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
         named = {str(attribute.name()): attribute for attribute in items(plan.output())}
-        columns = [
-            self._alias(named[str(own.name())], own)
-            for own in items(self._nodes[number].output())
-            if str(own.name()) in named
-        ]
+        columns = [self._alias(named[name], own, name) for name, own in self._output(number) if name in named]
         return self._project(columns, plan)
 
     def _chosen(self, plan: Any, old: Sequence[int], new: Sequence[int]) -> Any:
@@ -325,6 +327,13 @@ class ViewPlan:
             )
         return self._project(columns, plan)
 
+    def _output(self, number: int) -> list[tuple[str, Any]]:
+        """The columns of an operator, by its number, with their names."""
+        if number not in self._outputs:
+            columns = items(self._nodes[number].output())
+            self._outputs[number] = [(str(column.name()), column) for column in columns]
+        return self._outputs[number]
+
     def _attribute(self, number: int) -> Any:
         if not self._attributes:
             for node in self._nodes:
@@ -332,11 +341,16 @@ class ViewPlan:
                     self._attributes.setdefault(int(attribute.exprId().id()), attribute)
         return self._attributes[number]
 
-    def _alias(self, value: Any, named: Any) -> Any:
-        """The value, under the name and id of another column."""
+    def _alias(self, value: Any, named: Any, name: str | None = None) -> Any:
+        """The value, under the name and id of another column; ``name``: where it is known."""
         alias = self._class(f"{_CATALYST}.expressions.Alias")
-        nothing = self._seq([])
-        return alias(value, str(named.name()), named.exprId(), nothing, self._option(None), nothing)
+        nothing, none = self._empty
+        return alias(value, name or str(named.name()), named.exprId(), nothing, none, nothing)
+
+    @cached_property
+    def _empty(self) -> tuple[Any, Any]:
+        """A sequence and an option without anything in them."""
+        return self._seq([]), self._option(None)
 
     def _project(self, columns: list[Any], plan: Any) -> Any:
         return self._class(f"{_LOGICAL}.Project")(self._seq(columns), plan)

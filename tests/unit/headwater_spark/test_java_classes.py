@@ -56,12 +56,14 @@ def test_a_class_is_looked_up_once():
 
 
 def test_a_method_is_looked_up_once():
-    """A class says once that a name is a method; a field is read each time, for its value may change."""
+    """A class says once that a name is a method, and Scala's object is one; another field is read each time, for its value may change."""
     connection = Connection(OPTION)
     option = java_class(view(connection), OPTION)
     assert option.apply is option.apply
     assert (option.FIELD, option.FIELD) == (1, 1)
     assert connection.sent[1:] == [f"{OPTION}.apply", f"{OPTION}.FIELD", f"{OPTION}.FIELD"]
+    assert (getattr(option, "MODULE$"), getattr(option, "MODULE$")) == (1, 1)
+    assert connection.sent[4:] == [f"{OPTION}.MODULE$"]
 
 
 def test_a_class_that_the_jvm_lacks():
