@@ -21,7 +21,7 @@ from tests.unit.headwater_spark.auto_cdc.change_batches import (
     in_order,
     on_plain_rows,
 )
-from tests.unit.headwater_spark.plain_columns import Row
+from tests.unit.headwater_spark.plain_columns import Row, array, coalesce, col, lit, when
 
 from headwater.testing.auto_cdc import expected_scd2
 from headwater_spark.auto_cdc import merge_history as module
@@ -81,6 +81,33 @@ def test_any_order(tracked: tuple[str, ...], ignored: tuple[str, ...], batches: 
         sent += batch
         target.apply(batch)
         assert target.rows() == wanted(sent, tracked, ignored)
+
+
+# What an event sets, by the moment since when it is known: a column, both, or all there are.
+SETS: dict[int, Any] = {1: ["name"], 2: ["city"], 3: ["name", "city"], 4: None}
+SELECTED = coalesce(
+    when(col("known") == lit(1), array(lit("name"))), when(col("known") == lit(2), array(lit("city"))),
+    when(col("known") == lit(3), array(lit("name"), lit("city"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tracked", [("name", "city"), ("name",)])
+@settings(max_examples=40)
+@given(batches=events())
+def test_columns_that_events_name(tracked: tuple[str, ...], batches: list[list[Row]]):
+    """An event sets the columns that it names, to NULL as well, and leaves the others as the event before left them."""
+    target = Merged(columns_of(history=True, tracked=tracked, selected=SELECTED), merge_history)
+    sent: list[Row] = []
+    for batch in batches:
+        for row in batch:
+            own = {name: value for name, value in row.items() if name != "known"}
+            sent.append({**own, "sets": SETS[row["known"]]})
+        target.apply(batch)
+        definition = expected_scd2(
+            sent, keys=["key"], sequence_by="at", apply_as_deletes=lambda row: row["op"] == "D", column_list=NAMES,
+            columns_to_update="sets", track_history_column_list=tracked,
+        )  # fmt: skip
+        assert target.rows() == in_order(definition)
 
 
 def test_a_batch_again():
