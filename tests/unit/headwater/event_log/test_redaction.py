@@ -159,6 +159,22 @@ def test_a_plan_with_all_its_options():
     assert "a=b], [key#1]" in kept
 
 
+def test_a_quote_within_a_value_of_sql():
+    """It is doubled there, and ends nothing; the value ends where it ends, also right behind one."""
+    for value in ("a''b", "a''", "''"):
+        text = redact_text(f"'password' = '{value}', 'path' = '/in'")
+        assert text == f"'password' = '{REDACTED}', 'path' = '/in'"
+
+
+def test_long_texts_within_details_are_cut():
+    """Wherever they lie: the record stays JSON, of a size that a log can have."""
+    long = "é" * MAX_TEXT
+    kept = json.loads(details_json({"a": long, "b": [{"c": long, "n": 1}], "d": "short"}))
+    assert {len(text.encode()) <= MAX_TEXT for text in (kept["a"], kept["b"][0]["c"])} == {True}
+    assert kept["a"].endswith(f"... (cut, {2 * MAX_TEXT} bytes)")
+    assert (kept["b"][0]["n"], kept["d"]) == (1, "short")
+
+
 def test_json_in_a_text_stays_json():
     """A reader of the record may parse it."""
     inner = json.dumps({"password": 'a"b\\c', "n": 1, "deep": json.dumps({"token": "x", "b": "y"})})
