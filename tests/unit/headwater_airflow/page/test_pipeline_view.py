@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,3 +91,23 @@ def test_rows_that_a_refresh_wrote(technique: str, batches: int, rows: int):
     refresh = dataset_view._refresh(result, written)
     assert (refresh.technique, refresh.reason) == (technique, "why")
     assert refresh.rows == rows
+
+
+def test_how_each_flow_stands():
+    """As in the newest update that it took part in; one that left it out says nothing of it, unless no other is known."""
+
+    def record(update: str, flow: str, state: str, number: int) -> dict[str, Any]:
+        return {
+            "id": f"{update}-{number}", "event_type": "flow_progress", "timestamp": datetime(2026, 1, 1, 0, number, tzinfo=UTC), "error": None,
+            "origin": {"update_id": update, "flow_name": flow, "dataset_name": flow, "epoch": 0},
+            "details": {"flow_progress": {"status": state}},
+        }  # fmt: skip
+
+    progress = [
+        record("u1", "a", "RUNNING", 1), record("u1", "a", "COMPLETED", 2), record("u1", "b", "FAILED", 3),
+        record("u2", "a", "EXCLUDED", 4), record("u2", "b", "RUNNING", 5), record("u2", "c", "EXCLUDED", 6),
+    ]  # fmt: skip
+    stands = {
+        flow: (result.update_id, result.state) for flow, result in history._newest_results(progress).items()
+    }
+    assert stands == {"a": ("u1", "COMPLETED"), "b": ("u2", "RUNNING"), "c": ("u2", "EXCLUDED")}

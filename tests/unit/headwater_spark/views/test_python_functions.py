@@ -76,6 +76,7 @@ def test_closures_count():
         (partial(int, "1"), partial(int, "2")),
         (partial(int, base=2), partial(int, base=8)),
         (partial(int), partial(str)),
+        (partial(int), (int, (), {})),
         (max, min),
         (None, False),
         ([[1], 2], [[1, 2]]),
