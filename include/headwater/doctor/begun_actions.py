@@ -13,7 +13,7 @@ from headwater.checkpoints.begun_action import BegunAction, begun_action, end_ac
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.event_log.reader import has_user_action
-from headwater.event_log.user_actions import DISCARD, is_discard_recorded
+from headwater.event_log.user_actions import DISCARD
 from headwater.event_log.writer import EventLogWriter
 from headwater.graph.manifest import FILE_NAME, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -80,11 +80,11 @@ def _repaired(project: PipelineProject, action: BegunAction) -> BegunAction | No
 
 
 def _discarded(project: PipelineProject, action: BegunAction) -> BegunAction | None:
-    """The discard with the number of rows that it marked; None where it marked none, or its record is there."""
+    """The discard with the number of rows that it marked; None where it marked none."""
     manifest, at = read_manifest(project.state_folder / FILE_NAME), action.details["at"]
     known = manifest is not None and any(entry.name == action.dataset for entry in manifest.datasets)
     table = quarantine_location(manifest, project.warehouse, action.dataset) if manifest and known else None
     rows = marked_at(table, datetime.fromisoformat(at)) if table is not None else 0
-    if not rows or is_discard_recorded(project.state_folder, at):
+    if not rows:
         return None
     return replace(action, message=f"{rows} {action.message}", details={**action.details, "rows": rows})

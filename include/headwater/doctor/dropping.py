@@ -222,7 +222,7 @@ def _check_readers(manifest: Manifest, dataset: str, others: Sequence[str]) -> N
 
 
 def _readers(manifest: Manifest, dataset: str) -> set[str]:
-    """The tables and sinks whose streams read a dataset, themselves or through views."""
+    """The tables and sinks whose streams read a dataset, themselves or through views; it may be among them."""
     stored = {entry.name for entry in manifest.outputs}
     readers: set[str] = set()
     looked_at = [dataset]
@@ -234,4 +234,4 @@ def _readers(manifest: Manifest, dataset: str) -> set[str]:
                 readers.add(flow.target)
             elif flow.target not in looked_at:
                 looked_at.append(flow.target)
-    return readers - {dataset}
+    return readers

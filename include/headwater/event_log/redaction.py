@@ -34,6 +34,12 @@ _NAMED = re.compile(
     (?P<escapes>\\*+)(?P<quote>["'`]?)(?P<scheme>(?:(?:{_SCHEMES})\s{{1,8}}+)?)""",
     re.IGNORECASE | re.VERBOSE,
 )
+# An option in SQL may have nothing but space between its name, without quotes, and its value: OPTIONS (password 'x'). Elsewhere that
+# may be any sentence.
+_IN_OPTIONS = re.compile(
+    rf"""([(,]\s{{0,8}}+[\w.-]{{0,80}}?{NAMES_OF_SECRETS}[\w.-]{{0,80}}+\s{{1,8}}+)(['"])(?:\\.|\2\2|(?!\2).)*+""",
+    re.IGNORECASE | re.DOTALL,
+)
 _SCHEME_ALONE = re.compile(rf"(?<![\w-])({_SCHEMES})(\s{{1,8}}+)[\w.~+/=-]{{16,}}+", re.IGNORECASE)
 _END_OF_WORD = re.compile(r"""[\s,;&)}\]"'<>]|\\["']|\Z""")
 
@@ -59,6 +65,7 @@ def _redact_text(text: str, secrets: Sequence[str]) -> str:
         text = text.replace(value, REDACTED)
     text = _KEY_BLOCK.sub(REDACTED, text)
     text = _IN_ADDRESS.sub(rf"\g<1>{REDACTED}\g<2>", text)
+    text = _IN_OPTIONS.sub(rf"\g<1>\g<2>{REDACTED}", text)
     return _SCHEME_ALONE.sub(rf"\g<1>\g<2>{REDACTED}", _without_named(text))
 
 

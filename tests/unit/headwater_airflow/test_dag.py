@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from headwater.definitions.airflow_spec import ON_DATA, AirflowSpec, NotifierSpec
 from headwater.errors import UsageError
 from headwater_airflow import dag as module
+from headwater_airflow import entities
 from headwater_airflow.entities import PipelineTask
 
 LOG = "headwater_airflow.notifications.log.LogNotifier"
@@ -91,3 +93,8 @@ def test_checkpoints_that_can_be_repaired_are_offered():
     ]
     dag = module.PipelineRepairDag(task(manifest=SimpleNamespace(flows=flows)))  # type: ignore[arg-type]
     assert dag.params.get_param("flow").schema["examples"] == ["stream", "once"]
+
+
+def test_a_folder_in_the_text_of_a_dag():
+    """Its last parts alone: the text is the same on every machine."""
+    assert entities._shown(Path("/srv/airflow/jobs/pipelines/orders")) == "jobs/pipelines/orders"

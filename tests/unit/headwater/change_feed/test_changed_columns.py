@@ -41,7 +41,14 @@ def test_images_side_by_side_are_compared(change_file):
 
 
 @pytest.mark.parametrize(
-    "kinds", [(PRE, PRE, POST, POST), (POST, PRE, POST, PRE), (POST, POST), (PRE, "delete", POST)]
+    "kinds",
+    [
+        (PRE, POST, PRE, "insert", POST),
+        (PRE, PRE, POST, POST),
+        (POST, PRE, POST, PRE),
+        (POST, POST),
+        (PRE, "delete", POST),
+    ],
 )
 def test_where_images_cant_be_paired_every_update_counts(change_file, kinds):
     """Swapped values look like none at all if rows are mixed up: rather wake once too often."""

@@ -64,3 +64,11 @@ def test_a_batch_that_is_not_done_is_left_alone(tmp_path: Path):
     assert forget_overwritten(folder, {"/in/a.json": 9}) == ["/in/a.json"]
     assert (folder / "sources/0/1").read_bytes() == untouched
     assert "superseded=5" in (folder / "sources/0/0").read_text()
+
+
+def test_sources_of_other_kinds_are_left_alone(tmp_path: Path):
+    """One that gave nothing yet has no position, and that of a table is none of files; the source of files beside them counts."""
+    folder = checkpoint(tmp_path, {"0": [("/in/a.json", 5, 0)]}, committed=0)
+    (folder / "sources/0").rename(folder / "sources/2")
+    (folder / "offsets/0").write_text('v1\n{}\n-\n{"reservoirVersion":3}\n{"logOffset":0}')
+    assert forget_overwritten(folder, {"/in/a.json": 6}) == ["/in/a.json"]

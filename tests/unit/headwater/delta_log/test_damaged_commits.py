@@ -158,3 +158,17 @@ def test_a_checksum_of_the_only_commit(tmp_path: Path):
     )  # fmt: skip
     file.with_suffix(".crc").unlink()
     assert damaged_commit(tmp_path, readable=False) is None
+
+
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+@pytest.mark.parametrize("readable", [True, False])
+def test_which_commits_are_looked_at(tmp_path: Path, damaged: int, readable: bool):
+    """The newest alone of a table that can be opened; else all, and what is named is the first that is damaged."""
+    for _ in range(3):
+        commit(tmp_path)
+    for version in range(damaged, 3):
+        file = commit_file(tmp_path, version)
+        file.write_text(file.read_text().rstrip("\n")[:-3])
+    found = damaged_commit(tmp_path, readable=readable)
+    assert found is not None
+    assert found[0].name == commit_file(tmp_path, 2 if readable else damaged).name

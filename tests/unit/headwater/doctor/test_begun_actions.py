@@ -139,3 +139,24 @@ def test_a_discard(held: Pipeline, again: bool):
     record = events(held.project.state_folder, event_type="user_action")[0]
     assert record["message"].startswith("2 quarantined rows of silver were discarded: late")
     assert record["details"]["user_action"]["rows"] == 2
+
+
+def test_a_discard_whose_record_is_there(held: Pipeline):
+    """A process that died between its record and the end of what it had begun is not recorded twice."""
+    killed(
+        held,
+        quarantine,
+        "quarantine",
+        "discard",
+        str(held.project.folder),
+        "silver",
+        "--all",
+        "--reason=late",
+    )
+    file = held.project.state_folder / "action.json"
+    begun = file.read_text()
+    for _ in range(2):
+        file.write_text(begun)
+        record_begun(held.project)
+        assert begun_action(held.project.state_folder).record is None
+    assert actions(held) == [("DISCARD_QUARANTINE", True)]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headwater.checkpoints.layout import FlowState
+from headwater.doctor import file_log_lines
 from headwater.doctor import repairs as module
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions
 from headwater.errors import LeaseLost, ResetNotAllowed
@@ -221,3 +222,40 @@ def test_a_copy_is_gone_on_from_where_the_table_ends(
     plan = module._restore(case(snapshots=(copy,), by_key=False, **more), RepairOptions())
     assert f"copy the snapshot copy (batch {batch}) to epoch 7" in plan.steps[0]
     assert plan.doubled == AGAIN.format(batch)
+
+
+@pytest.mark.parametrize(
+    ("written", "epochs", "doubled"), [(None, [1], AGAIN.format(5)), (None, [0], None), (6, [1], None)]
+)
+def test_a_copy_of_an_epoch_that_the_live_one_was_copied_from(
+    monkeypatch: pytest.MonkeyPatch,
+    storage: SimpleNamespace,
+    written: int | None,
+    epochs: list[int],
+    doubled: str | None,
+):
+    """Its batches have the same numbers as long as the live one has written none of its own; else nobody can say what is doubled."""
+    copy = SimpleNamespace(name="copy", epoch=1, last_batch=5, checkpoint=Path("copy"), state=FlowState)
+    storage.readable = {5}
+    monkeypatch.setattr(module, "newest_whole", lambda _: (copy, {}))
+    monkeypatch.setattr(module, "chain", lambda _: epochs)
+    plan = module._restore(case(snapshots=(copy,), by_key=False, written=written), RepairOptions())
+    assert plan.doubled == doubled or (doubled is None and "can't be known" in plan.doubled)
+
+
+def test_a_copy_from_before_the_first_batch(monkeypatch: pytest.MonkeyPatch):
+    """There is nothing to go on from: refused, with what else to do."""
+    copy = SimpleNamespace(name="copy", epoch=2, last_batch=None, folder=Path("copy"))
+    monkeypatch.setattr(module, "newest_whole", lambda _: (copy, {}))
+    with pytest.raises(RepairNotPossible, match="before the flow's first batch") as caught:
+        module._restore(case(snapshots=(copy,), by_key=False), RepairOptions())
+    assert "--from-start" in caught.value.remedy
+
+
+def test_files_by_their_age(monkeypatch: pytest.MonkeyPatch):
+    """Those that were changed before a moment; one of that very millisecond was not."""
+    times = {"/in/a": 4_999_999, "/in/b": 5_000_000, "/in/c": 6_000_000}
+    listed = [SimpleNamespace(path=path, modified_ns=time) for path, time in times.items()]
+    monkeypatch.setattr(file_log_lines, "list_files", lambda *_: listed)
+    source: Any = SimpleNamespace(path="/in", options={})
+    assert file_log_lines.lines_by_age(source, 5) == [{"path": "file:///in/a", "timestamp": 4}]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headwater.checkpoints.flow_identity import FlowIdentity, as_text, names_file
 from headwater.doctor import start_facts as module
 
 
@@ -32,3 +33,23 @@ def test_only_what_is_streamed_has_a_position(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_source", lambda entry, *_: entry.name)
     project: Any = SimpleNamespace(configuration={})
     assert module.stream_sources(project, SimpleNamespace()) == ("one", "two")  # type: ignore[arg-type]
+
+
+def test_under_which_names_a_flow_commits(done: Any):
+    """Its own, in a pipeline whose id is another name; or those that it had before."""
+    flow = done.flow("silver")
+
+    def identity() -> FlowIdentity | None:
+        start = module.flow_start(done.project, done.manifest, flow)
+        assert (start.pipeline_id, start.flow, start.dataset) == (
+            done.project.pipeline_id,
+            "silver",
+            flow.target,
+        )
+        return start.known_identity
+
+    assert identity() == FlowIdentity(done.project.pipeline_id, "silver")
+    file = names_file(done.project.state_folder)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(as_text({f"{flow.target}/silver": FlowIdentity("old", "before")}))
+    assert identity() == FlowIdentity("old", "before")

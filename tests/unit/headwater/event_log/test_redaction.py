@@ -36,7 +36,8 @@ FORMS = (
     "{name}={value}", "{name} = {value}", "{name}: {value}", "{name} => '{value}'", '{name} => "{value}"', "{name} -> {value}",
     "{name}->{value}", "('{name}', '{value}')", '("{name}", "{value}")', '{{"{name}": "{value}"}}', '{{"{name}":"{value}","b":1}}',
     '{{\\"{name}\\": \\"{value}\\"}}', '{{\\\\\\"{name}\\\\\\": \\\\\\"{value}\\\\\\"}}', "https://h/p?a=b&{name}={value}&c=d",
-    "`{name}` = '{value}'", "Map({name} -> {value}, a -> b)", "[{name}={value},a=b]", "OPTIONS ('{name}' '{value}')", "{{'{name}': '{value}'}}",
+    "`{name}` = '{value}'", "Map({name} -> {value}, a -> b)", "[{name}={value},a=b]", "OPTIONS ('{name}' '{value}')",
+    "OPTIONS ({name} '{value}')", 'OPTIONS (url "u", {name} "{value}")', "{{'{name}': '{value}'}}",
 )  # fmt: skip
 WHOLE = (
     "Authorization: Bearer {value}.{value}", "authorization=Basic {value}", '{{"Authorization": "Bearer {value}"}}',
@@ -157,6 +158,25 @@ def test_a_plan_with_all_its_options():
     assert CANARY not in kept
     assert "subscribe=t" in kept
     assert "a=b], [key#1]" in kept
+
+
+def test_a_quote_within_a_value_of_sql():
+    """It is doubled there, and ends nothing; the value ends where it ends, also right behind one."""
+    for value in ("a''b", "a''", "''"):
+        for before in ("'password' = ", "OPTIONS (db.password "):
+            text = redact_text(f"{before}'{value}', 'path' = '/in'")
+            assert text == f"{before}'{REDACTED}', 'path' = '/in'"
+    plain = "Syntax error at token 'x' (line 3), the password 'is' missing"
+    assert redact_text(plain) == plain
+
+
+def test_long_texts_within_details_are_cut():
+    """Wherever they lie: the record stays JSON, of a size that a log can have."""
+    long = "é" * MAX_TEXT
+    kept = json.loads(details_json({"a": long, "b": [{"c": long, "n": 1}], "d": "short"}))
+    assert {len(text.encode()) <= MAX_TEXT for text in (kept["a"], kept["b"][0]["c"])} == {True}
+    assert kept["a"].endswith(f"... (cut, {2 * MAX_TEXT} bytes)")
+    assert (kept["b"][0]["n"], kept["d"]) == (1, "short")
 
 
 def test_json_in_a_text_stays_json():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from unittest.mock import MagicMock
 
 import pytest
 from deltalake import DeltaTable
 
-from headwater.event_log import details, reader
+from headwater.event_log import details, reader, retention, writer
 from headwater.event_log.details import FlowStatus, UpdateState
 from headwater.event_log.event import event_table
 from headwater.event_log.retention import keep_event_log, maintain_event_log
@@ -87,3 +88,28 @@ def test_many_small_files_become_few(tmp_path, files):
             log.flush()
     assert len(DeltaTable(str(event_table(tmp_path))).file_uris()) < 5
     assert [e["message"] for e in reader.events(tmp_path)] == [str(n) for n in range(files)]
+
+
+def test_upkeep_of_the_tables_files(tmp_path, monkeypatch):
+    """A checkpoint first, then what it makes needless: commits by the table's own retention, and files, which do go."""
+    table = MagicMock(vacuum=MagicMock(return_value=["a", "b"]))
+    monkeypatch.setattr(retention, "delta_table", lambda _: table)
+    assert maintain_event_log(tmp_path, None).removed == 2
+    assert [call[0] for call in table.method_calls] == ["create_checkpoint", "cleanup_metadata", "vacuum"]
+    assert table.vacuum.call_args.kwargs["dry_run"] is False
+
+
+def test_a_log_that_can_not_be_compacted(tmp_path, monkeypatch, caplog):
+    """It is said when the writer closes, and all that was written is there."""
+
+    def fails(_):
+        raise OSError("no right to list")
+
+    with EventLogWriter(tmp_path, "orders", "Orders", "u1") as log:
+        log.emit("user_action", "one")
+        log.flush()
+        monkeypatch.setattr(writer, "delta_table", fails)
+        log._compact()
+        monkeypatch.undo()
+    assert "The event log could not be compacted" in caplog.text
+    assert [each["message"] for each in reader.events(tmp_path)] == ["one"]

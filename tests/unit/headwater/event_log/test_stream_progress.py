@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pytest
+
+from headwater.event_log import stream_progress as stream_progress_module
 from headwater.event_log.details import batch_millis
 from headwater.event_log.redaction import MAX_TEXT, details_json
 from headwater.event_log.stream_progress import (
@@ -102,3 +106,12 @@ def test_the_time_of_a_batch_in_older_logs_too():
     assert batch_millis({"batch_duration_ms": 900, "executor_time_ms": 50}) == 900
     assert batch_millis({"executor_time_ms": 700}) == 700
     assert batch_millis({}) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "latest"),
+    [(None, {"t": {"0": 5}}), ({"t": {"0": 5}}, None), ({"t": None}, {"t": {"0": 5}}), ({"t": {"0": 5}}, {"t": [5]}), ("5", {"t": {"0": 5}})],
+)  # fmt: skip
+def test_offsets_that_are_not_those_of_topics(end: Any, latest: Any):
+    """Of another source, or of a batch before the first: how much is left is not known."""
+    assert stream_progress_module._offsets_left(end, latest) is None

@@ -142,6 +142,14 @@ def test_a_return_after_long():
 def test_a_damaged_record_stops_nothing(tmp_path: Path):
     """It is only a note: it is begun again."""
     note_home(tmp_path, Path("/a"), now=0)
-    (tmp_path / "system" / "folders.json").write_text("{")
-    note_home(tmp_path, Path("/b"), now=1)
-    assert [home.folder for home in known_homes(tmp_path)] == ["/b"]
+    for text in ("{", '[{"at": 1}]', '[{"folder": "/a", "at": null}]', "[1]"):
+        (tmp_path / "system" / "folders.json").write_text(text)
+        note_home(tmp_path, Path("/b"), now=1)
+        assert [home.folder for home in known_homes(tmp_path)] == ["/b"]
+
+
+def test_a_folder_is_noted_once_an_hour(tmp_path: Path):
+    """Not at every step of an update; after that its moment is the newest one."""
+    for now, at in ((1000, 1000), (4599, 1000), (4600, 4600)):
+        note_home(tmp_path, Path("/a"), now=now)
+        assert known_homes(tmp_path) == [Home("/a", at)]

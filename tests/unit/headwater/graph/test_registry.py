@@ -171,3 +171,22 @@ def test_no_registry_outside_a_pipeline():
     with registering(Registry()) as registry:
         assert active_registry() is registry
     assert active_registry() is None
+
+
+@pytest.mark.parametrize("table", [True, False])
+def test_a_rule_on_a_flow(registry: Registry, table: bool):
+    """It would have no effect: the table takes it, and a sink none."""
+    if table:
+        dp.create_streaming_table("out")
+    else:
+        dp.create_sink("out", "kafka", {"topic": "t", "kafka.bootstrap.servers": "b:1"})
+
+    @dp.append_flow(target="out")
+    @dp.expect("r", "a > 0")
+    def more():
+        return None
+
+    with pytest.raises(InvalidExpectation, match="stands on 'more'") as caught:
+        registry.check_expectations()
+    assert ('create_streaming_table("out"' in caught.value.remedy) is table
+    assert ("sinks take no" in caught.value.remedy) is not table

@@ -30,6 +30,7 @@ PLAIN, NAMED = protocol(1, 2), protocol(3, 7, "appendOnly")
         (PLAIN, protocol(2, 5), True),
         (PLAIN, NAMED, True),
         (NAMED, protocol(3, 7, "appendOnly", "deletionVectors", read=("deletionVectors",)), True),
+        (protocol(3, 7, "ofToday"), protocol(3, 7, "ofToday", "appendOnly"), True),
         (NAMED, protocol(3, 8, "appendOnly"), False),
         (NAMED, protocol(4, 7, "appendOnly"), False),
         (NAMED, protocol(3, 7), False),

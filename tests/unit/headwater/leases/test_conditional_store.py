@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.object_stores import StoreServer, leading_to, make_old
@@ -174,3 +175,24 @@ def test_a_lease_that_is_free_has_no_age(monkeypatch: pytest.MonkeyPatch, bucket
         assert seen is not None
         assert (seen.text, seen.age) == (text, timedelta(seconds=age))
     assert len(asked) == 1
+
+
+def test_requests_for_a_lease_are_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Each of them gives up early: a renewal that waits for a store as long as other requests do would come too late."""
+    quick: list[Any] = []
+
+    def request(answer: Any) -> Any:
+        return lambda *_, **given: quick.append(given) or answer
+
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(module, "read_tagged", request((Holder("u", 1).text(), "tag", now)))
+    monkeypatch.setattr(module, "store_time", request(now + timedelta(seconds=7)))
+    for name in ("create_text", "change_text"):
+        monkeypatch.setattr(module, name, request(name))
+    place: Any = tmp_path / "update.lease"
+    store = StoredObject(place)
+    seen = store.read()
+    assert seen is not None
+    assert seen.age == timedelta(seconds=7)
+    assert [store.write("x", expected=tag) for tag in (None, "tag")] == ["create_text", "change_text"]
+    assert quick == [{"quick": True}] * 4

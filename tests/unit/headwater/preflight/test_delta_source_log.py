@@ -13,7 +13,7 @@ from tests.unit.headwater_spark.written_table import commit
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.commits import commit_file
 from headwater.preflight.delta_source_checks import _changed_or_missing, _feed_at, _refused
-from headwater.preflight.delta_source_log import Unread, log_is_cut
+from headwater.preflight.delta_source_log import CommitDamaged, Unread, log_is_cut
 from headwater.preflight.flow_start import StreamSource
 
 
@@ -76,6 +76,19 @@ def test_what_is_read_next(tmp_path: Path, first_read: bool, ahead: list[int]):
 def test_files_that_were_read(tmp_path: Path, index: int, skip: int):
     """The position names the last file of its version that was read, by its place."""
     assert unread(tmp_path, 2, index).skip == skip
+
+
+@pytest.mark.parametrize(("content", "fault"), [("", "empty"), ("\n", ""), ('{"add": ', "")])
+def test_commits_that_are_damaged(tmp_path: Path, content: str, fault: str):
+    """One that says nothing is as damaged as one that is cut short: without it, files of the table would never be read."""
+    table = versions(tmp_path / "t", 0, 2)
+    commit_file(table, 1).write_text(content)
+    one = unread(table, 0)
+    assert one.actions(2)
+    with pytest.raises(CommitDamaged) as caught:
+        one.actions(1)
+    assert caught.value.args[0] == 1
+    assert fault in caught.value.args[1]
 
 
 def test_files_with_unread_rows_are_looked_for(tmp_path: Path):

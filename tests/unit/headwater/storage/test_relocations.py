@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -24,6 +26,7 @@ from headwater.doctor.snapshots import take_snapshot
 from headwater.errors import LeaseLost, RefusedForSafety, SourceUnreachable, UsageError
 from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import open_project
+from headwater.moves import relocating
 from headwater.moves.relocating import compare, relocate, steps
 from headwater.moves.relocation_plan import plan_relocation
 from headwater.quarantine.columns import MANAGED
@@ -346,3 +349,16 @@ def test_a_place_at_which_one_was_given_up(done, target, tmp_path, on_a_disk):
         remove_tree(folder, ignore_errors=True)
     relocate(other, half, COMMAND)
     assert (runs(other), runs(half)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("agrees", "copied", "refused"), [(True, True, False), (False, True, True), (False, False, False)]
+)
+def test_files_and_their_checksums(tmp_path, monkeypatch, agrees, copied, refused):
+    """Only a file that is taken along, and is not what its checksum says, stops the move."""
+    for name in ("a", ".a.crc", "b"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(relocating, "agrees", lambda _: agrees)
+    monkeypatch.setattr(relocating, "is_copied", lambda file, *_: copied)
+    with pytest.raises(RefusedForSafety, match="checksum") if refused else nullcontext():
+        relocating._check_checksums(SimpleNamespace(source=tmp_path), tmp_path)

@@ -44,6 +44,7 @@ from headwater.moves.moving import move_table, steps
 from headwater.moves.stored_folders import carry_over, contents
 from headwater.storage import walking
 from headwater.storage.delta_tables import delta_table
+from headwater.storage.listing import Listed
 
 __all__ = [
     "cache", "done", "pipeline", "test_a_table_goes_to_another_pipeline", "test_all_that_belongs_to_it_goes_along",
@@ -348,3 +349,23 @@ def test_a_table_on_a_disk_and_one_on_a_store(done, tmp_path, capsys):
     with pytest.raises(HeadwaterError, match="different file systems"):
         plan_move(Wish(done.project, to, "silver", "shop.silver", "headwater move"))
     assert table_exists(done.table("silver"))
+
+
+@pytest.mark.parametrize(("size", "taken"), [(3, True), (4, False)])
+def test_which_copies_are_compared(tmp_path, monkeypatch, size, taken):
+    """A small one by its content, whatever its tag; a large one, whose tag depends on its parts, by its size alone."""
+    monkeypatch.setattr(stored_folders, "_COMPARED", 3)
+    for folder, content in (("a", "x"), ("b", "y")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f").write_text(content * size)
+
+    def listed(tag, size=size):
+        return {"f": Listed(size, 0.0, tag)}
+
+    def different(originals, copies):
+        return stored_folders._different(tmp_path / "a", tmp_path / "b", originals, copies) == ["f"]
+
+    assert different(listed("1"), listed("2")) is taken
+    assert not different(listed("1"), listed("1"))
+    assert different(listed("1"), listed("1", size + 1))
+    assert different(listed("1"), {})

@@ -7,6 +7,7 @@ from tests.unit.headwater.metrics.conftest import done, pipeline, write_rows
 
 from headwater.event_log import details
 from headwater.event_log.details import FlowStatus, UpdateState
+from headwater.event_log.stream_measures import stream_measures
 from headwater.event_log.writer import EventLogWriter
 from headwater.telemetry.exposition import as_text, samples
 from headwater.telemetry.families import FAMILIES
@@ -80,3 +81,17 @@ def test_a_pipeline_that_cant_be_read_says_so(done, pipeline):
 def test_before_the_first_update(pipeline):
     """There is nothing but that it can be read."""
     assert read(pipeline.project) == {("headwater_pipeline_readable", "orders"): 1.0}
+
+
+def test_measures_of_the_newest_batch(done):
+    """Of each flow, whatever table it fills; records that measure nothing count for none."""
+    with EventLogWriter(done.project.state_folder, done.project.pipeline_id, "orders", "u1") as log:
+        for batch, milliseconds in ((0, 40), (1, 50), (2, None)):
+            metrics = {"num_input_rows": 1} | (
+                {} if milliseconds is None else {"batch_duration_ms": milliseconds}
+            )
+            about = {"flow": "more", "dataset": "silver", "batch_id": batch, "epoch": 0}
+            body = details.flow_progress(FlowStatus.RUNNING, metrics=metrics)
+            log.emit("flow_progress", "a batch", level="METRICS", details=body, **about)
+    (measures,) = [each for each in stream_measures(done.project.state_folder) if each.flow == "more"]
+    assert (measures.dataset, measures.batch_id, measures.batch_duration_ms) == ("silver", 1, 50)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from headwater.definitions.trigger import AvailableNow, ProcessingTime
 from headwater.errors import HeadwaterError, UsageError
@@ -116,3 +117,30 @@ def test_a_form_without_a_meaning_is_not_tried_again(world: World):
         world.run(keep="soon")
     with pytest.raises(UsageError):
         maintenance_options({"keep": "soon"})
+
+
+@pytest.mark.parametrize("transient", [True, False])
+def test_a_driver_that_fails(monkeypatch: pytest.MonkeyPatch, transient: bool):
+    """Airflow tries again what may pass, and nothing else; the driver is stopped either way."""
+    steps: list[str] = []
+    driver: Any = SimpleNamespace(
+        wait_for_last_words=lambda: steps.append("words"), stop=lambda: steps.append("stop"),
+        exit_code=1, report=SimpleNamespace(content={"state": "FAILED"}),
+    )  # fmt: skip
+
+    def fails(*_: Any) -> None:
+        raise AirflowException("exit code 1")
+
+    monkeypatch.setattr(module, "Driver", lambda *_: driver)
+    monkeypatch.setattr(module, "home_folder", lambda: None)
+    monkeypatch.setattr(module, "end_with_supervisor", lambda: None)
+    monkeypatch.setattr(
+        module, "judge", lambda *given: SimpleNamespace(transient=transient, message=f"{given}")
+    )
+    monkeypatch.setattr(RunMaintenanceOperator, "_get_hook", lambda _: None)
+    monkeypatch.setattr(SparkSubmitOperator, "execute", fails)
+    task = RunMaintenanceOperator(task_id="maintain", pipeline="shop")
+    with pytest.raises(AirflowException, match="FAILED") as caught:
+        task._drive({})
+    assert isinstance(caught.value, AirflowFailException) is not transient
+    assert steps == ["words", "stop"]

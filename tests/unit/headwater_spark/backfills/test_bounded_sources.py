@@ -65,7 +65,7 @@ def read(monkeypatch: pytest.MonkeyPatch, limit: Limit, request: SourceRequest) 
     monkeypatch.setattr(module, "input_files", lambda _: list(FILES))
     monkeypatch.setattr(module, "added_rows", lambda *given, **named: (given[1:], named))
     evaluation: Any = SimpleNamespace(state_folder=Path("/s"))
-    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "UTC"))
+    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "Asia/Tokyo"))
     return BoundedSources(evaluation, [limit]).source(request, session)
 
 
@@ -129,18 +129,20 @@ def test_rows_that_versions_added(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_offsets_of_a_topic(monkeypatch: pytest.MonkeyPatch):
-    """The partitions that the limit names, and no others; without any, no row."""
+    """The partitions that the limit names, and no others; without any, no row. Times among the options are the session's."""
     topics = (("subscribe", "t"),)
     options = {"subscribe": "t", "startingoffsets": "latest", "kafka.bootstrap.servers": "b"}
     request = SourceRequest("kafka", None, True, options, bounded=True)
     start, end = '{"t": {"0": 5, "3": 1}}', '{"t": {"3": 9, "0": 8}}'
-    monkeypatch.setattr(module, "kafka_overrides", lambda *_: {})
+    zones: list[str] = []
+    monkeypatch.setattr(module, "kafka_overrides", lambda _, zone: zones.append(zone) or {})
     assert len(read(monkeypatch, KafkaLimit(topics, start, end), request).rows) == 3
     assert json.loads(Reader.calls.pop("assign")) == {"t": [0, 3]}
     assert Reader.calls == {
         "format": "kafka", "path": None, "kafka.bootstrap.servers": "b", "startingOffsets": start, "endingOffsets": end,
     }  # fmt: skip
     assert read(monkeypatch, KafkaLimit(topics, "earliest", "{}"), request).rows == []
+    assert set(zones) == {"Asia/Tokyo"}
 
 
 def test_a_source_without_a_limit(monkeypatch: pytest.MonkeyPatch):

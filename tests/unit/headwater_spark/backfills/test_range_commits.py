@@ -73,6 +73,7 @@ class Filling:
         @contextmanager
         def rows(context: Any, plan: Any, one: Any) -> Any:
             position = LivePosition((), (), self.seen.get(one.name, 9), applications, tmp_path)
+            position = None if one.once else position  # type: ignore[assignment]
             yield range_rows.RangeRows(one, None, RecordedFrame(), quality, position, 10)  # type: ignore[arg-type]
 
         def size(_: Any, __: Any, condition: str | None, version: int | None) -> SliceSize:
@@ -424,3 +425,11 @@ def test_limits_of_what_is_no_stream(monkeypatch, tmp_path: Path):
 def test_no_batch_of_a_stream_takes_a_backfills_rows_for_its_own():
     """The epoch that they are held under is none of a flow's."""
     assert BACKFILL_EPOCH < 0
+
+
+def test_flows_without_a_position(monkeypatch, tmp_path: Path):
+    """The rows there are counted as of what the others have seen; where none has a position, as they are now."""
+    for flows, version in (((flow(once=True),), None), ((flow(once=True), flow("live", "orders")), 9)):
+        filling = Filling(monkeypatch, tmp_path, there=0)
+        (report,) = filling.fill(plan_of(REPLACE, DAYS, flows=flows))
+        assert (filling.measured, report.output_bytes) == ([("x", version)], 0)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 from tests.unit.headwater_spark.recorded_writes import RecordedFrame
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.flow import Replacement
-from headwater_spark.delta_writes import delta_merge, delta_replace
+from headwater_spark.delta_writes import delta_merge, delta_replace, staged_append
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.delta_internals import added_files, row_count
@@ -206,6 +208,26 @@ def test_a_batch_that_was_staged_before(tmp_path: Path, last: int, staged: bool)
     rows: Any = SimpleNamespace(sparkSession=MagicMock(_jvm=jvm), _jdf=None)
     assert (stage_append(rows, tmp_path, BATCH) is not None) is staged
     begun.commitIfNeeded.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("error", "another"),
+    [
+        (Py4JError("Method startTransaction([]) does not exist"), True),
+        (TypeError("'JavaPackage' object is not callable"), True),
+        (Py4JError("the disk is full"), False),
+    ],
+)
+def test_a_delta_whose_internals_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, another: bool
+):
+    """Nothing is staged, and the batch is written in two passes; what fails for another reason is raised."""
+    jvm, _, begun = jvm_of()
+    begun.readTxn.side_effect = error
+    monkeypatch.setattr(staged_append, "warn_of_another_version", lambda *_: None)
+    rows: Any = SimpleNamespace(sparkSession=MagicMock(_jvm=jvm), _jdf=None)
+    with nullcontext() if another else pytest.raises(Py4JError, match="the disk"):
+        assert stage_append(rows, tmp_path, BATCH) is None
 
 
 def test_rows_of_staged_files():

@@ -241,7 +241,7 @@ def test_what_conflicts_with_a_rewrite(tmp_path: Path, append: bool):
     assert session.conf.now == {}
     assert delta.said.get("read") == "p.f@3"
     assert delta.said.get("files") == (None if append else ["a", "b"])
-    assert ("predicates" in delta.said) is not append
+    assert delta.said.get("predicates") == (None if append else ([], False, True))
 
 
 @pytest.mark.parametrize(
@@ -266,4 +266,23 @@ def test_a_part_that_is_put_in_place(
     assert (operation, delta.said["transaction"]) == ("overwrite", ("p.f@3", 7))
     assert {name: metric.value for name, metric in delta.metrics.items()} == (
         {} if actions else {"numFiles": 0, "numOutputRows": 0, "numOutputBytes": 0}
+    )
+
+
+def test_the_rows_of_the_files(monkeypatch: pytest.MonkeyPatch):
+    """Those that go, as the transaction sees the table, read as a table and not as a stream."""
+    delta, asked = Delta(), list[Any]()
+    started = delta.begin()
+    started.snapshot = lambda: "as of the transaction"
+    log = SimpleNamespace(createDataFrame=lambda *given: asked.append(given) or "rows")
+    monkeypatch.setattr(module, "MarkWriter", lambda *_: None)
+    monkeypatch.setattr(module, "DataFrame", lambda rows, session: (rows, session))
+    session = delta.session
+    rewrite = FileRewrite(session, delta.jvm, started, log, [FILE], [Marks(MARKED, [1])])
+    assert rewrite.rows == ("rows", session)  # type: ignore[comparison-overlap]
+    ((snapshot, files, streams, _),) = asked
+    assert (snapshot, [file.fields["path"] for file in files], streams) == (
+        "as of the transaction",
+        ["a"],
+        False,
     )

@@ -76,6 +76,9 @@ def test_what_delta_keeps_in_its_own_way_is_not_set_again(monkeypatch, tmp_path:
     assert said == [
         "ALTER TABLE T SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported', 'delta.minWriterVersion' = '5')"
     ]
+    listed = {**protocol, "writerFeatures": ["timestampNtz", "appendOnly"]}
+    said, _ = kept_up(monkeypatch, tmp_path / "w", declared, properties=stored, protocol=listed)
+    assert said == ["ALTER TABLE T SET TBLPROPERTIES ('delta.feature.invariants' = 'supported')"]
     said, _ = kept_up(monkeypatch, tmp_path / "v", dataset(), properties=stored, protocol=protocol)
     assert "ALTER TABLE T UNSET TBLPROPERTIES IF EXISTS ('delta.appendOnly')" in said
 

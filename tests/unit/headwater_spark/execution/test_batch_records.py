@@ -20,6 +20,7 @@ from headwater.definitions.sink import SinkKind
 from headwater.errors import RowsNotConserved
 from headwater.event_log.folder_listing import FolderListing
 from headwater_spark.execution import batch_records, folder_listings
+from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts
 from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.plans.output_mode import OutputMode
 from headwater_spark.rules.expectations import Quality, RuleCounts
@@ -234,3 +235,32 @@ def test_rows_that_can_not_be_counted_off(
     records = BatchRecords(run, FlowState())
     records._check(6, None, Quality(5, 1, (), 1))
     records.check_conservation()
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        (BatchCounts(5, Quality(5, 2, ())), 3), (BatchCounts(5, None), 0), (BatchCounts(None, None, origin=UNKNOWN), None),
+        (BatchCounts(5, Quality(5, 1, ()), origin=RECOMPUTED), 4),
+    ],
+)  # fmt: skip
+def test_rows_of_a_sink_without_a_log(monkeypatch, tmp_path: Path, counts: BatchCounts, rows: int | None):
+    """Those that it was given; where that is not known, no number stands there."""
+    records = Recording(monkeypatch, tmp_path).records
+    records._commits = None
+    assert records._output_rows(None, counts) == rows
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        (BatchCounts(5, Quality(5, 2, (), 1)), ", 2 dropped, 1 quarantined."), (BatchCounts(5, None), ", 0 dropped."),
+        (BatchCounts(5, Quality(5, 0, (), 0, 3)), ", 0 dropped, 3 files that can't be read quarantined."),
+        (BatchCounts(None, None, quality_known=False, origin=UNKNOWN, reason="gone"),
+         "; what it read, and what its rules rejected, is not known: gone."),
+        (BatchCounts(None, None, origin=UNKNOWN, reason="gone"), ", 0 dropped; what it read is not known: gone."),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_batch(counts: BatchCounts, said: str):
+    """What its rules rejected, where that is known; what is not known is said with the reason."""
+    assert batch_records._message(7, "orders", 3, counts) == f"Batch 7 of orders: 3 rows written{said}"

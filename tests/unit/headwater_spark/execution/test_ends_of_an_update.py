@@ -14,6 +14,7 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, s
 from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTime
 from headwater.event_log.details import FlowStatus
 from headwater.event_log.flow_result import FlowResult
+from headwater.graph.update_plan import UpdatePlan
 from headwater_spark.execution import update as module
 from headwater_spark.execution.outcome import FlowOutcome
 
@@ -143,3 +144,24 @@ def test_who_waits_for_another_update(request_id: str | None, minutes: int):
     project: Any = SimpleNamespace(lease=lambda update, wait: asked.append((update, wait)))
     module._lease(project, SimpleNamespace(request_id=request_id), "u1")  # type: ignore[arg-type]
     assert asked == [("u1", timedelta(minutes=minutes))]
+
+
+@pytest.mark.parametrize("trigger", [AvailableNow(), LONG])
+def test_whether_more_rounds_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: Any):
+    """A flow's end in the first round of an update that runs for a time is not its last; after the rounds it is."""
+    context: Any = context_of(tmp_path, dataset(), flows=(flow(),))
+    context.pipeline.project.spec.trigger = trigger
+    seen: list[tuple[str, bool, bool]] = []
+
+    def note(step: str) -> Any:
+        return lambda context, *_: seen.append((step, context.more_rounds, context.ends is not None))
+
+    for name in ("announce", "run_resets"):
+        monkeypatch.setattr(module, name, lambda *_, **__: None)
+    for name in ("run_refreshes", "more_rounds", "_ended"):
+        monkeypatch.setattr(module, name, note(name))
+    request: Any = SimpleNamespace(selection=None, attempt=1, requested_at=None, announced_together=False)
+    module._run(context, UpdatePlan((), ()), request)
+    long = trigger is LONG
+    rounds = [("more_rounds", True, True)] if long else []
+    assert seen == [("run_refreshes", long, long), *rounds, ("_ended", False, long)]

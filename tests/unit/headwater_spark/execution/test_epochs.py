@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import LeaseLost
 from headwater.graph.update_plan import RefreshStage, ResetStage, UpdatePlan
+from headwater.quarantine import columns as c
 from headwater_spark.delta_writes import retired_epochs
 from headwater_spark.delta_writes.retired_epochs import LAST_BATCH, ids_before, retire, retire_unwritten
 from headwater_spark.execution import resets
@@ -242,6 +244,22 @@ def test_a_reset_that_empties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert not memory.exists()
     state = checkpoint.read_state()
     assert (state.epoch, state.pending_epoch, state.completed, state.sink_id) == (3, None, False, None)
+
+
+def test_whose_quarantine_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The table's own, also where no rule quarantines any longer; not a user's table that has its name."""
+    context, deleted = context_of(tmp_path, ORDERS), list[Any]()
+    monkeypatch.setattr(resets, "delete_rows", lambda _, *given: deleted.append(given))
+    path = context.quarantine_path(QUARANTINED)
+    assert path is not None
+    for fields in (None, ["id"], c.MANAGED):
+        if fields is not None:
+            columns = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in fields]
+            shutil.rmtree(path, ignore_errors=True)
+            commit(path, schema={"type": "struct", "fields": columns})
+        assert deleted == []
+        resets._empty_quarantine(context, ORDERS, "m")
+    assert deleted == [(path, "m")]
 
 
 def test_a_reset_that_keeps_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from py4j.protocol import Py4JError
 
+from headwater_spark.execution import executor_time
 from headwater_spark.execution.executor_time import ExecutorTime
 
 
@@ -68,3 +70,14 @@ def test_a_spark_that_does_not_answer():
     spark = Spark()
     spark.fails = True
     assert ExecutorTime(spark).take("r") is None  # type: ignore[arg-type]
+
+
+def test_so_many_stages_are_known(monkeypatch: pytest.MonkeyPatch):
+    """Those of the jobs before, which a later job may name again; not all of a query that runs for days."""
+    monkeypatch.setattr(executor_time, "_KEPT", 2)
+    spark = Spark()
+    time = ExecutorTime(spark)  # type: ignore[arg-type]
+    spark.jobs, spark.times = {1: [1, 2, 3]}, {1: 10, 2: 5, 3: 1}
+    assert time.take("r") == 16
+    spark.jobs |= {2: [2, 3]}
+    assert time.take("r") == 0

@@ -33,6 +33,10 @@ class SparkRuntimeException(Exception):
     """In place of Spark's."""
 
 
+class ConnectException(Exception):
+    """In place of Java's."""
+
+
 BEFORE = (
     "",
     "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: ",
@@ -122,6 +126,9 @@ def test_a_connection_that_is_lost():
     assert isinstance(error, FlowInterrupted)
     assert error.transient
     assert not flow_error(FLOW, ValueError("Answer from Java side is empty")).transient
+    for other in (ConnectException("refused"), OSError("Connection refused")):
+        error = flow_error(FLOW, other)
+        assert (type(error), error.transient) == (FlowInterrupted, True)
 
 
 class ParseException(Exception):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.headwater_spark.update_parts import context_of, dataset
 
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.errors import FlowFailed, FlowInterrupted, LeaseLost, RefusedForSafety
@@ -163,3 +164,8 @@ def test_a_flow_that_failed_without_its_lease_says_so(
         context=SimpleNamespace(pipeline=pipeline, check_lease=check),
     )
     assert flow_lifecycle._error(run, failure).condition == condition
+
+
+def test_outside_of_an_update_nothing_is_tried_again(tmp_path: Path):
+    """A backfill or a replay has no attempt left, unless it says so."""
+    assert context_of(tmp_path, dataset()).attempts_left is False

@@ -12,8 +12,11 @@ from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.dataset import Dataset, DatasetKind
 from headwater.definitions.output_kind import OutputKind
+from headwater.errors import FlowFailed
+from headwater.event_log.details import FlowStatus
 from headwater.graph.update_plan import RefreshStage
 from headwater_spark.execution import schedule
+from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.schedule import prepare_table
 from headwater_spark.plans.output_mode import OutputMode
 
@@ -79,3 +82,27 @@ def test_a_table_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     one = Prepared(tmp_path, monkeypatch, DECLARED)
     commit(one.path)
     assert one.steps_of() == ["apply_declaration"]
+
+
+def test_a_table_that_can_not_be_made_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is tried once, and none of its flows runs: each has failed for this reason."""
+    flows = flow("web", "orders"), flow("app", "orders")
+    context: Any = context_of(tmp_path, PLAIN, flows=flows)
+    tried: list[Any] = []
+
+    def fails(*given: Any) -> None:
+        tried.append(given)
+        raise FlowFailed("no")
+
+    monkeypatch.setattr(schedule, "prepare_table", fails)
+    monkeypatch.setattr(schedule, "run_flow", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(schedule, "refusal_of_log", lambda _, error: error)
+    ended: list[str] = []
+    monkeypatch.setattr(schedule, "record_end", lambda _, outcome: ended.append(outcome.flow))
+    prepared = schedule._Prepared(context, STAGE)
+    for one in flows:
+        outcome = FlowOutcome(one.name, "orders")
+        schedule._run(context, STAGE, one.name, outcome, prepared)
+        assert (outcome.status, type(outcome.error)) == (FlowStatus.FAILED, FlowFailed)
+    assert tried == [(context, STAGE)]
+    assert ended == ["web", "app"]

@@ -15,9 +15,10 @@ from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, r
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.expectation import Expectation, ViolationAction
-from headwater.errors import HeadwaterError, UsageError
+from headwater.errors import HeadwaterError, UnknownQuarantinedRow, UsageError
 from headwater.quarantine import columns as c
 from headwater.quarantine.columns import RowStatus
+from headwater.quarantine.table import RowFilter
 from headwater_spark.replays import replay as module
 from headwater_spark.replays.replayed_query import HELD_ID
 from headwater_spark.rules import expectations, judgement
@@ -358,3 +359,41 @@ def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         replayed(replay, monkeypatch, held(*OUTCOMES, "gone"), replay.rows(*OUTCOMES))
     assert replay.steps == ["lease", ("replaying", ["good"], 1)]
     assert released == [True]
+
+
+def test_a_replay_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a killed one left is settled first, under the lease; then each flow's held rows, as they were before the marks that follow."""
+    context: Any = context_of(tmp_path, dataset(), flows=(flow(), flow("more", "orders"), flow("other")))
+    context.pipeline.registry.flows = lambda: [flow(), flow("more", "orders"), flow("other")]
+    context.pipeline.manifest.catalog = None
+    steps: list[Any] = []
+    rows = SimpleNamespace(collect=lambda: [("more",), ("orders",)])
+    rows.select = rows.distinct = rows.orderBy = lambda *_: rows
+    rows.where = lambda condition: steps.append(("where", condition)) or rows
+    reader = SimpleNamespace(load=lambda path: steps.append(("load", Path(path).name)) or rows)
+    reader.format = lambda _: reader
+    reader.option = lambda name, value: steps.append((name, value)) or reader
+    context.spark.read = reader
+    there = False
+    monkeypatch.setattr(type(context), "check_lease", lambda _: steps.append("lease"))
+    for name, instead in {
+        "live_context": lambda *_, lease: nullcontext(context), "refuse_foreign_tables": lambda *_: None,
+        "table_exists": lambda _: there, "head_version": lambda _: 5,
+        "check_row_filter": lambda _, __, flows, rules: steps.append(("flows", flows, rules)),
+        "settle": lambda *_: steps.append("settle"),
+        "_replay_flow": lambda *given: steps.append(("replay", given[3])) or [given[3]],
+    }.items():  # fmt: skip
+        monkeypatch.setattr(module, name, instead)
+    project: Any = SimpleNamespace(pipeline_id="p", warehouse=tmp_path, lease=lambda _: None)
+    chosen = RowFilter((), None, None, None)
+    arguments: Any = SimpleNamespace(table="orders", chosen=chosen)
+    with pytest.raises(UnknownQuarantinedRow, match="no quarantined rows"):
+        module.replay(project, arguments)
+    assert steps == []
+    there = True
+    assert module.replay(project, arguments).flows == ("more", "orders")
+    held = RowFilter((), None, None, RowStatus.HELD).where
+    assert steps == [
+        ("flows", ["orders", "more"], []), "lease", "settle", ("versionAsOf", "5"), ("load", "orders_quarantine"), ("where", held),
+        ("replay", "more"), ("replay", "orders"),
+    ]  # fmt: skip

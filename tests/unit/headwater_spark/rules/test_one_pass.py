@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 
 from headwater.definitions.expectation import Expectation, ViolationAction
+from headwater_spark.plans.names import quoted
 from headwater_spark.quarantine import quarantine_table
 from headwater_spark.quarantine.quarantine_table import _origin, _row_text
 from headwater_spark.rules import expectations, judgement, one_pass, source_records
@@ -106,3 +108,23 @@ def test_records_that_are_text_stay():
     value = {**place, "record": '{"a": 1}', "value": None}
     (found,) = rendered({**row(1, bad=False), SOURCE: value}, record=StringType()).rows
     assert found[SOURCE] == value
+
+
+def test_what_is_collected_of_a_row(monkeypatch: pytest.MonkeyPatch):
+    """The rows of each class of sizes, up to its limit, without the columns that tell the classes; counted is last."""
+    asked: list[Any] = []
+    frame: Any = SimpleNamespace(columns=["id", ROW_TEXT, *one_pass._ROOMS], sparkSession=None)
+    frame.observe = lambda *given: asked.append(given) or frame
+    functions = SimpleNamespace(
+        col=str, struct=lambda *columns: columns,
+        min_by=lambda values, by, most: SimpleNamespace(alias=lambda name: (name, values, by, most)),
+    )  # fmt: skip
+    monkeypatch.setattr(one_pass, "F", functions)
+    monkeypatch.setattr(one_pass, "render", lambda *_: frame)
+    monkeypatch.setattr(one_pass, "_room", lambda _: ((1, 30), (2, 20), (3, 10)))
+    monkeypatch.setattr(one_pass, "fate_counts", lambda _: ["counts"])
+    observation: Any = SimpleNamespace(rows="rows", counts="counts")
+    one_pass.observe_rows(frame, RULES, observation)
+    own = (quoted("id"), quoted(ROW_TEXT))
+    held = [(f"held_{n}", own, one_pass._ROOMS[n], most) for n, most in enumerate((30, 20, 10))]
+    assert asked == [("rows", *held), ("counts", "counts")]

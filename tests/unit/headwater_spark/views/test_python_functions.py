@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import pytest
 from pyspark import cloudpickle
 
-from headwater_spark.views.installed_code import version_of
+from headwater_spark.views.installed_code import is_installed_code, version_of
 from headwater_spark.views.python_functions import NotDigestible, function_digest, pickled_digest
 
 FACTOR = "FACTOR = {factor}\ndef helper(x):\n    return x * FACTOR\n{gap}\ndef f(x, y={default!r}):\n    return helper(x) + {constant}\n"
@@ -76,6 +76,7 @@ def test_closures_count():
         (partial(int, "1"), partial(int, "2")),
         (partial(int, base=2), partial(int, base=8)),
         (partial(int), partial(str)),
+        (partial(int), (int, (), {})),
         (max, min),
         (None, False),
         ([[1], 2], [[1, 2]]),
@@ -252,3 +253,13 @@ def test_the_version_of_a_library_counts(monkeypatch: pytest.MonkeyPatch):
         digests.add(function_digest(run_in_a_module(text)))
     version_of.cache_clear()
     assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "installed"),
+    [("json", True), ("numpy", True), ("a_module_of_the_pipeline", False), (None, False)],
+)
+def test_code_that_stands_in_no_file(module: str | None, installed: bool):
+    """Libraries make such functions; one is installed where the module is that it was made in."""
+    function = FunctionType(compile("0", "<made>", "eval"), {"__name__": module})
+    assert is_installed_code(function) is installed

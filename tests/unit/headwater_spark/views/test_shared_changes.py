@@ -17,6 +17,7 @@ from headwater.incremental.source_changes import ChangeKind, SourceChange
 from headwater_spark.views import shared_changes
 from headwater_spark.views.known_rows import SIGN, KnownRows
 from headwater_spark.views.shared_changes import MAX_COLUMNS, SharedChanges, shareable, small_rows
+from headwater_spark.views.shared_changes import _looked_for as looked_for
 
 SALES = Path("/w/sales")
 LEAF: Any = SimpleNamespace(folder=SALES, table_id="t")
@@ -159,3 +160,14 @@ def file(size: int, rows: int | None) -> dict[str, Any]:
 def test_rows_that_are_small_enough(added: list[Any], removed: list[Any], small: bool) -> None:
     """By the files whose rows are known; files of which none is known are taken only where they are small themselves."""
     assert small_rows(SourceChange(ChangeKind.CHANGED, 1, 2, tuple(added), tuple(removed))) is small
+
+
+@pytest.mark.parametrize(("fields", "small"), [([], True), (["n"], False)])
+def test_what_is_not_looked_for(monkeypatch: pytest.MonkeyPatch, fields: list[str], small: bool) -> None:
+    """Rows of which no column can be shared, and more rows than a driver takes: no query is made for them."""
+    monkeypatch.setattr(shared_changes, "column_fields", lambda _: [])
+    monkeypatch.setattr(shared_changes, "shareable", lambda _: fields)
+    monkeypatch.setattr(shared_changes, "small_rows", lambda _: small)
+    monkeypatch.setattr(shared_changes, "changes_between", lambda *_: pytest.fail("looked"))
+    nothing: Any = None
+    assert looked_for(nothing, nothing, nothing, None) is None

@@ -124,6 +124,15 @@ def test_changes_that_come_to_nothing(
     assert one.come_to_nothing() is nothing
 
 
+def test_whose_look_is_shared(monkeypatch: pytest.MonkeyPatch):
+    """Where other views ask the same of every source that changed."""
+    one = techniques(PAIRS, CHANGED, CHANGED)
+    folders = [one._query.tables[number][1].folder for number in one._changed]
+    for shared in (folders, folders[:1], []):
+        monkeypatch.setattr(one, "_shared", SimpleNamespace(is_shared=shared.__contains__))
+        assert one.shares_look is (shared == folders)
+
+
 @pytest.mark.parametrize(
     ("known", "chosen"),
     [([3, 0], Technique.APPEND_ONLY), ([3, None], Technique.ROW_BASED), ([None, 0], Technique.APPEND_ONLY), ([3, 1], Technique.ROW_BASED)],

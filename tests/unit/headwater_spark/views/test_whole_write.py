@@ -65,10 +65,14 @@ class Writes:
         put = SimpleNamespace(put=lambda *_, **more: self.ways.append(("files", (files, more))))
         yield self._refused or put
 
+    def _plain(self, rows: Any, transaction: BatchTransaction) -> None:
+        assert (isinstance(rows.schema, StructType), transaction.batch_id) == (True, 2)
+        self.ways.append(("plain", None))
+
     def target(self, table: Path, **more: Any) -> WholeWrite:
         """What takes the rows."""
         how = {"once": True, "condition": None, "partition_columns": (), "rows_per_file": 9} | more
-        plain: Any = SimpleNamespace(table=table, write=lambda *_: self.ways.append(("plain", None)), **how)
+        plain: Any = SimpleNamespace(table=table, write=self._plain, **how)
         return WholeWrite(plain)
 
     def of(self, table: Path, rows: StructType = STORED, **more: Any) -> list[tuple[str, Any]]:

@@ -215,6 +215,25 @@ def test_files_whose_bounds_are_not_known(tmp_path: Path, known: dict[str, Any] 
         assert rows_of(find(path, (1, "a"), (2, "b"))) == {(1, "a", 1), (2, "b", 1)}
 
 
+def test_a_file_of_another_writers_path(tmp_path: Path):
+    """Its rows count, and it is not rewritten: how its name is spelled in the log is not ours to guess."""
+    path = written(tmp_path / "t", [(1, "a", 1)], [(2, "a", 1)])
+
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            (path / action["add"]["path"]).rename(path / "x y.parquet")
+            action["add"]["path"] = "x%20y.parquet"
+
+    edited(path, change)
+    found = find(path, (1, "a"))
+    assert isinstance(found, MatchingRows)
+    assert rows_of(found) == {(1, "a", 1)}
+    assert found.obstacle == "a file's path is not a plain one"
+    other = find(path, (2, "a"))
+    assert isinstance(other, MatchingRows)
+    assert other.obstacle is None
+
+
 def test_bounds_of_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """More rows, bytes or files than the bounds say are Spark's; as many are not."""
     path = written(tmp_path / "t", [(1, "a", 1), (2, "a", 1)], [(1, "b", 1)], [(9, "b", 1)])
