@@ -17,6 +17,7 @@ from typing import Any
 
 from headwater.checkpoints.flow_identity import FlowIdentity
 from headwater.checkpoints.record_files import recorded
+from headwater.delta_log.commits import commit_file, commit_head, commit_versions
 from headwater.delta_log.table_history import commits_of
 from headwater.files.atomic_files import write_atomically
 from headwater.storage.place import Place
@@ -102,6 +103,15 @@ class SnapshotVersions:
         }
         write_atomically(self.path, json.dumps(data, indent=1) + "\n")
         return position
+
+
+def newest_version_in(table: Place) -> Any:
+    """The version of the newest snapshot by the table's own log, of whichever epoch; None where no commit that is left names one."""
+    for number in reversed(commit_versions(table)):
+        stored = commit_head(commit_file(table, number)).metadata.get(VERSION_KEY)
+        if stored is not None:
+            return decoded(stored)
+    return None
 
 
 def _position(numbered: tuple[int, Any]) -> SnapshotPosition:

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from headwater.checkpoints.conditions import FlowStateDamaged
 from headwater.checkpoints.layout import change_memory
-from headwater.checkpoints.snapshot_versions import SnapshotPosition, SnapshotVersions
+from headwater.checkpoints.snapshot_versions import SnapshotPosition, SnapshotVersions, newest_version_in
 from headwater.definitions.change_conditions import InvalidChangeFlow, SnapshotOutOfOrder
 from headwater.definitions.change_flow import ChangeFlow
 from headwater.definitions.dataset import Dataset
@@ -135,7 +135,7 @@ def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[Data
     if snapshots.given is not None:
         snapshot = _snapshot(flow, (calls.evaluate(flow), snapshots.given[1]))
     else:
-        snapshot = _coming(calls, flow, dataset)
+        snapshot = requested_snapshot(calls, flow, _latest(calls, flow, dataset))
     if snapshot is not None:
         return snapshot.frame, replace(snapshots.changes, sequence_by=_nothing(snapshot.kind))
     schema = plain_schema(dataset.schema, dataset.location) or _stored(calls, dataset)
@@ -151,18 +151,16 @@ def first_snapshot(calls: FlowCalls, flow: Flow, dataset: Dataset) -> tuple[Data
     return frame, replace(snapshots.changes, sequence_by=_nothing(ends.get(START_AT, LongType())))
 
 
-def _coming(calls: FlowCalls, flow: Flow, dataset: Dataset) -> Snapshot | None:
-    """The snapshot after the last recorded version, of any epoch: enough to learn the columns.
+def _latest(calls: FlowCalls, flow: Flow, dataset: Dataset) -> Any:
+    """The last recorded version, of any epoch: enough to learn the columns.
 
-    None where the record is damaged and there is a table: the flow's start makes it good, or refuses this flow alone.
+    Where the record is damaged, the table's log does: the start of this one flow makes the record good, or is refused.
     """
     try:
         position = snapshots_file(calls, flow, "").read()
     except FlowStateDamaged:
-        if table_exists(calls.table_path(dataset)):
-            return None
-        raise
-    return requested_snapshot(calls, flow, position.version if position is not None else None)
+        return newest_version_in(calls.table_path(dataset))
+    return position.version if position is not None else None
 
 
 def _stored(calls: FlowCalls, dataset: Dataset) -> StructType | None:

@@ -35,7 +35,12 @@ class SchemaLog:
             raise CheckpointUnreadable(
                 f"The schema can't be read: {error}.",
                 where=file,
-                remedy="Remove the file; the version before it is then in force.",
+                remedy="Restore it from a backup, or remove it: "
+                + (
+                    "the version before it is then in force."
+                    if len(numbers) > 1
+                    else "the columns are then inferred from all files that are there now, and a new one of them becomes a column."
+                ),
             ) from None
 
     def append(self, schema: StructType, reason: str) -> int:

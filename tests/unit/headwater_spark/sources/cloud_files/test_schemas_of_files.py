@@ -48,7 +48,7 @@ def test_files_that_disagree_make_text():
 
 
 def test_schema_log(tmp_path):
-    """Versions are numbered files that people can read; a damaged one is named."""
+    """Versions are numbered files that people can read; a damaged one is named, with what its removal means."""
     log = SchemaLog(tmp_path / "here")
     assert log.latest() is None
     assert log.append(schema(id="int"), "inferred from 1 files") == 0
@@ -60,6 +60,13 @@ def test_schema_log(tmp_path):
     with pytest.raises(CheckpointUnreadable) as caught:
         log.latest()
     assert caught.value.where.endswith("_schemas/2")
+    assert "the version before it" in caught.value.remedy
+    for version in ("1", "2"):
+        (tmp_path / "here/_schemas" / version).unlink()
+    (tmp_path / "here/_schemas/0").write_text("")
+    with pytest.raises(CheckpointUnreadable) as caught:
+        log.latest()
+    assert "inferred from all files" in caught.value.remedy
 
 
 def test_partitions_from_paths():
