@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.doctor.removal import remove_flow
@@ -119,15 +120,20 @@ def old_snapshots(project: PipelineProject) -> Iterator[Place]:
 
 
 def orphans(project: PipelineProject) -> Iterator[Place]:
-    """Checkpoints and copies of flows that the graph no longer has."""
+    """Checkpoints and copies of flows that the graph no longer has, and folders of their tables in which nothing is left on a disk."""
     manifest = _manifest(project)
     if manifest is None:
         return
     in_graph = {(flow.target, flow.name) for flow in manifest.flows}
-    for root in ("checkpoints", "snapshots"):
-        for flow in in_order((project.state_folder / root).glob("*/*/")):
+    tables = {flow.target for flow in manifest.flows}
+    for name in ("checkpoints", "snapshots"):
+        root = project.state_folder / name
+        for flow in in_order(root.glob("*/*/")):
             if (flow.parent.name, flow.name) not in in_graph:
                 yield flow
+        if isinstance(root, Path):
+            folders = (folder for folder in in_order(root.glob("*/")) if folder.name not in tables)
+            yield from (folder for folder in folders if not any(folder.iterdir()))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from headwater.checkpoints.table_move import (
     unfinished,
 )
 from headwater.definitions.dataset import DatasetKind
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import CheckpointUnreadable, RefusedForSafety, UnknownDataset, UsageError
 from headwater.event_log.reader import has_user_action, last_batches
 from headwater.event_log.user_actions import is_dropped
@@ -36,6 +37,7 @@ from headwater.moves.moved_folders import (
 )
 from headwater.moves.stored_folders import weighed
 from headwater.storage.place import Place as AnyPlace
+from headwater.storage.place import located
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def plan_move(wish: Wish) -> MovePlan:
     # Also of a table or a quarantine that is not there: what lies there would become this table's, and go with it.
     wanted = [after for before, after in table_places(wish, entry, name) if before != after]
     refuse_taken_places(wish, new, folders, wanted)
+    _check_table(wish, entry)
     readers = _readers(manifest, wish.dataset)
     if entry.private and readers and wish.source.state_folder != wish.target.state_folder:
         raise RefusedForSafety(
@@ -231,6 +234,20 @@ def _check_kind(entry: DatasetEntry) -> None:
             where=entry.defined_at,
             remedy="A view is renamed in the sources alone. Of a sink keep the name: its flows' positions are kept under it "
             "(headwater checkpoints PIPELINE_DIR).",
+        )
+
+
+def _check_table(wish: Wish, entry: DatasetEntry) -> None:
+    """Refuse what a killed drop has left: its next try would look for it under the old name."""
+    if entry.location is None or table_exists(located(wish.source.warehouse, entry.location)):
+        return
+    states = (flow.surviving_state() for flow in flow_folders(wish.source.state_folder, wish.dataset))
+    if any(state is not None and state.sink_id is not None for state in states):
+        raise RefusedForSafety(
+            f"{wish.dataset!r} has a checkpoint, and the table that it knows is not there: a drop was killed, or somebody removed it.",
+            where=located(wish.source.warehouse, entry.location),
+            remedy=f"End the drop: headwater drop PIPELINE_DIR {wish.dataset} --yes; or fill it again before it gets another name: "
+            f"headwater run PIPELINE_DIR --full-refresh {wish.dataset}",
         )
 
 

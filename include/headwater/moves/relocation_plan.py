@@ -35,8 +35,12 @@ from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place, is_below, is_url, near, parts_below
 from headwater.storage.walking import contents_below
 
-# Of one machine, or of this very moment: they are not copied, and may be at a place where nothing of a pipeline is.
-_OWN = re.compile(r"update\.lease.*|stop\.json|driver\.json|relocation\.json|\.probe-.*|system/folders\.json")
+# Of one machine, or of this very moment: they are not copied, and may be at a place where nothing of a pipeline is. So may what a
+# process has left of one that died while it wrote it.
+_OWN = re.compile(
+    r"update\.lease.*|\.probe-.*|(stop|driver|relocation)\.json|system/folders\.json"
+    r"|(\.(stop|driver|relocation)|system/\.folders)\.json\.[0-9a-f]{12}"
+)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,21 @@ def test_old_leftovers_go_and_what_lives_stays(aged):
     }
 
 
+def test_no_empty_folder_stays_for_ever(aged):
+    """Neither of a flow whose removal was killed before its last step, nor of a table that has no flow any more."""
+    roots = [aged.project.state_folder / name for name in ("checkpoints", "snapshots")]
+    folders = [roots[1] / "gone" / "gone", roots[1] / "gone", roots[1] / "away", roots[0] / "away"]
+    for folder in folders[::-1]:
+        folder.mkdir(exist_ok=True)
+    for _ in range(2):
+        for folder in (*folders, roots[0] / "gone"):  # what is removed below a folder changes it
+            if folder.exists():
+                make_old(folder, 40 * 86400)
+        assert aged.call("--only", "orphans", "--yes")[0] == 0
+    assert not any((root / name).exists() for root in roots for name in ("gone", "away"))
+    assert (roots[0] / "silver" / "silver").is_dir()
+
+
 def test_nothing_goes_after_a_failure(aged):
     """What a failed update has left may be needed to repair it."""
     with EventLogWriter(aged.project.state_folder, "orders", "orders", "u2") as writer:

@@ -25,6 +25,7 @@ from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.snapshots import take_snapshot
 from headwater.errors import LeaseLost, RefusedForSafety, SourceUnreachable, UsageError
 from headwater.event_log.reader import events
+from headwater.files.atomic_files import make_folders
 from headwater.graph.pipeline_project import open_project
 from headwater.moves import relocating
 from headwater.moves.relocating import compare, relocate, steps
@@ -224,6 +225,26 @@ def test_all_that_an_earlier_try_left_is_removed_at_once(done, tmp_path):
     assert command.count("rm -rf") == 2
     for removal in command.split(" && "):
         remove_tree(Path(shlex.split(removal)[-1]))
+    relocate(done.project, there, COMMAND)
+    assert runs(there)
+
+
+def test_killed_in_its_first_writes(done, tmp_path):
+    """Half a note, or half a record of its folders, is in nobody's way: the same again goes on. Another file is somebody's."""
+    there = opened(done, tmp_path / "to", tmp_path / "rows")
+    half = (
+        there.state_folder / ".relocation.json.0123456789ab",
+        there.state_folder / "system" / ".folders.json.0123456789ab",
+    )
+    for file in half:
+        make_folders(file.parent)
+        file.write_text("{")
+    theirs = there.state_folder / ".notes.json.0123456789ab"
+    theirs.write_text("{")
+    with pytest.raises(NameTaken) as refused:
+        relocate(done.project, there, COMMAND)
+    assert refused.value.where == str(theirs)
+    theirs.unlink()
     relocate(done.project, there, COMMAND)
     assert runs(there)
 

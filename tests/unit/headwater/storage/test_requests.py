@@ -163,7 +163,7 @@ def test_checks_before_a_start(old, s3):
 
 @pytest.mark.parametrize(
     ("verb", "most"),
-    [(("checkpoints",), 12), (("checkpoints", "verify"), 30), (("events",), 4), (("quality",), 4)],
+    [(("checkpoints",), 12), (("checkpoints", "verify"), 32), (("events",), 4), (("quality",), 4)],
 )
 def test_other_verbs(old, s3, capsys, verb, most):
     """A look at three flows and their log takes a few requests, however long they have run."""
