@@ -141,7 +141,7 @@ class Manifest(_Entry):
     ``files_read``: what the sources read while they were loaded, with digests (``files_read.py``); ``rows_read``: whether they ran a
     query, whose rows nobody compares.
     ``schedule``: the cron text that a source wants for updates (SCHEDULE of SQL); ``pipeline.yml`` has the last word.
-    ``dropped``: datasets that were dropped since the update that wrote it: another pipeline may have them now.
+    ``dropped``: datasets that were dropped and not filled again: another pipeline may have them now.
     """
 
     format_version: int = FORMAT_VERSION

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from headwater.checkpoints.guarded_files import Guarded, write_guarded
+from headwater.delta_log.table_history import table_exists
 from headwater.errors import ManifestNotFound
 from headwater.graph.manifest import FILE_NAME, Manifest, read_manifest
 from headwater.graph.pipeline_project import PipelineProject
@@ -55,6 +56,17 @@ def seen_manifest(state_folder: Place) -> tuple[Guarded[str], Manifest | None]:
 
     manifest = read_manifest(file, read)
     return Guarded(file, None, next(iter(tags), None)), manifest
+
+
+def with_dropped(manifest: Manifest, before: Manifest | None, project: PipelineProject) -> Manifest:
+    """The manifest of an update that may leave tables out: what was dropped ``before`` and is not there again stays nobody's."""
+    gone = tuple(
+        name
+        for name in (before.dropped if before is not None else ())
+        if any(one.name == name for one in manifest.outputs)
+        and not table_exists(manifest.table_path(project.warehouse, name))
+    )
+    return manifest.model_copy(update={"dropped": gone}) if gone else manifest
 
 
 def replace_manifest(seen: Guarded[str], manifest: Manifest, check: Callable[[], None]) -> None:

@@ -32,7 +32,7 @@ from headwater.event_log.retention import keep_event_log
 from headwater.event_log.writer import CONTINUOUS_FLUSH_SECONDS, FLUSH_SECONDS, EventLogWriter
 from headwater.graph.manifest import Manifest
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.graph.stored_manifest import replace_manifest, seen_manifest
+from headwater.graph.stored_manifest import replace_manifest, seen_manifest, with_dropped
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
@@ -155,7 +155,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         close_dead_updates(
             project.state_folder, project.pipeline_id, project.spec.name, request.request_id, endings.extend
         )
-        replace_manifest(seen, pipeline.manifest, lease.check)
+        replace_manifest(seen, with_dropped(pipeline.manifest, before, project), lease.check)
         stack.callback(keep_event_log, project.state_folder, project.spec.event_log.retention_days)
         listener = ProgressListener()
         pipeline.session.streams.addListener(listener)

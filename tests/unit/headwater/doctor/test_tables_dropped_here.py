@@ -14,6 +14,7 @@ from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
 from headwater.graph.manifest import FILE_NAME, DatasetEntry, FlowEntry, read_manifest
 from headwater.graph.pipeline_project import open_project
+from headwater.graph.stored_manifest import with_dropped
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.moves.move_request import Wish
 from headwater.moves.moving import move_table
@@ -57,6 +58,18 @@ def test_another_pipeline_fills_it(done, other, capsys, tmp_path):
     assert manifest is not None
     assert sorted(entry.name for entry in manifest.datasets) == ["bronze", "gold", "silver"]
     assert manifest.dropped == ()
+
+
+def test_an_update_of_other_tables(done, capsys):
+    """It stores the graph as the sources declare it: what was dropped is nobody's until it is filled again, or declared no more."""
+    assert call(done, capsys, "gold", "--yes")[0] == 0
+    before = read_manifest(done.project.state_folder / FILE_NAME)
+    assert with_dropped(done.manifest, before, done.project).dropped == ("gold",)
+    less = done.manifest.model_copy(update={"datasets": done.manifest.datasets[:1]})
+    assert with_dropped(less, before, done.project).dropped == ()
+    append(done.table("gold"), pa.table({"id": [7]}), mode="append")
+    assert with_dropped(done.manifest, before, done.project) == done.manifest
+    assert with_dropped(done.manifest, None, done.project) == done.manifest
 
 
 def test_a_table_takes_its_name(done, capsys):
