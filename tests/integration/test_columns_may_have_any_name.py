@@ -5,6 +5,11 @@ So do many columns, and values that a query never gives as NULL within arrays.
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+from tests.in_step import Share, Steps, in_step
+
 SOURCE = """
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -69,14 +74,14 @@ def event(key: str, kind: str, value: int, sequence: int, hour: int) -> dict[str
     }
 
 
-def test_every_kind_of_table(pipeline):
+def every_kind_of_table(case: Share) -> Steps:
     """After two updates, with an older event that comes late and a delete, each table is what one batch would give."""
-    case = pipeline(SOURCE)
+    case.rewrite(SOURCE)
     case.land([event("a a", "p/q", 5, 2, 1), event("b", "c=d", -1, 3, 1), event("c", "c=d", 7, 1, 2)])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     case.land([event("a a", "p/q", 4, 1, 3), event("b", "c=d", 2, 2, 3), event("c", "c=d", -4, 4, 4)])
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     assert (report["judged"].output_rows, report["judged"].quarantined_rows) == (2, 1)
     assert case.rows("judged", "`my key`, `v v`") == [("a a", 4), ("a a", 5), ("b", 2), ("c", 7)]
@@ -129,9 +134,9 @@ def viewed():
 def events():
     return READ.select("id", "q", F.array("n").alias("list"), *NAMED)
 
-for kind in (1, 2):
-    dp.create_streaming_table(f"merged_{kind}")
-    dp.create_auto_cdc_flow(f"merged_{kind}", "events", ["id"], "q", apply_as_deletes="n < 0", stored_as_scd_type=kind)
+for kind, merged in enumerate(("merged_1", "merged_2"), start=1):
+    dp.create_streaming_table(merged)
+    dp.create_auto_cdc_flow(merged, "events", ["id"], "q", apply_as_deletes="n < 0", stored_as_scd_type=kind)
 
 @dp.materialized_view(table_properties={"delta.columnMapping.mode": "none"})
 def declared():
@@ -139,25 +144,25 @@ def declared():
 """
 
 
-def test_names_that_come_later(pipeline):
+def names_that_come_later(case: Share) -> Steps:
     """A table that was made without such a name takes one that an edit or a file brings, and whoever reads it goes on; unless its
     declaration says otherwise."""
-    case = pipeline(LATER)
+    case.rewrite(LATER)
     (case.landing / "names.txt").write_text("n")
     case.land([{"id": "a", "n": 1, "q": 2}, {"id": "b", "n": -1, "q": 3}], "rows")
     case.land([{"id": 1}], "files")
-    report = case.update()
+    report = yield
     assert report.state == "COMPLETED", report.error
     (case.landing / "names.txt").write_text("n,n (n)")
     case.land([{"id": "a", "n": 5, "q": 3}, {"id": "b", "n": 4, "q": 2}], "rows")
     case.land([{"id": 2, "un it": 3}], "files")
-    report = case.update()
+    report = yield
     assert report.statuses == {
         name: "FAILED" if name == "declared" else "COMPLETED" for name in report.statuses
     }, report.error
     case.land([{"id": "b", "n": 6, "q": 4}], "rows")
     case.land([{"id": 3, "un it": 4}], "files")
-    assert case.update().statuses == report.statuses
+    assert (yield).statuses == report.statuses
     rows = [("a", 1, None), ("a", 5, 5), ("b", -1, None), ("b", 4, 4), ("b", 6, 6)]
     for name in ("appended", "followed"):
         assert case.rows(name, "id, n, `n (n)`") == rows, name
@@ -171,3 +176,15 @@ def test_names_that_come_later(pipeline):
         ("b", 4, 4, 3),
         ("b", 6, 6, None),
     ]
+
+
+NAMES = (
+    "events", "judged", "windows", "newest", "latest", "history", "wide_events", "wide", "current", "totals",
+    "filed", "appended", "followed", "passed_on", "viewed", "merged_1", "merged_2", "declared",
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_names_that_are_there_and_that_come_later(tmp_path: Path):
+    """In every kind of table: what the docstrings say."""
+    in_step(tmp_path, NAMES, [every_kind_of_table, names_that_come_later])
