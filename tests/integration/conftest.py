@@ -1,16 +1,14 @@
-"""The session of these tests, and which of them only the soak has."""
+"""The session of these tests, and their order."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from tests.integration.scheduling import ByFile, in_order
 from tests.pipeline_case import SECRET, SMALL_QUERIES, SPARK
 from tests.prepared_pipeline import done, prepared
-from tests.seeds import SOAK
 from tests.shared_broker import shared_broker
 from tests.spark_fixtures import adaptive, kept, pipeline, spark
 from tests.store_driver import store_driver
@@ -47,37 +45,12 @@ def _no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-# Tests of many seconds. Most have shorter ones of the same promise beside them, or are part of what the kills check: with all of them
-# `make test` would take a quarter of an hour more.
-LEFT_TO_THE_SOAK = Path(__file__).with_name("left_to_the_soak.txt")
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """See ``scheduling``; another way of sharing tests out can still be asked for."""
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first. Leave out what is listed, where the whole folder runs and not a test that is named."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first."""
     in_order(items)
-    names = set(_left_out(config))
-    if not names:
-        return
-    unknown = names - {item.nodeid for item in items}
-    assert not unknown, f"{LEFT_TO_THE_SOAK} names tests that are not there: {sorted(unknown)}"
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in names])
-    items[:] = [item for item in items if item.nodeid not in names]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """How many more tests there are."""
-    if left := len(_left_out(config)):
-        terminalreporter.write_sep("=", f"{left} more tests run in `make soak`: {LEFT_TO_THE_SOAK.name}")
-
-
-def _left_out(config: pytest.Config) -> list[str]:
-    here = Path(__file__).parent
-    if SOAK or not any(here.is_relative_to(Path(argument).resolve()) for argument in config.args):
-        return []
-    return [f"tests/integration/{line}" for line in LEFT_TO_THE_SOAK.read_text().split("\n") if line]
