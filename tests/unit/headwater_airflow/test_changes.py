@@ -152,3 +152,12 @@ def test_a_result_that_airflow_would_refuse_moves_no_position(monkeypatch: pytes
     with pytest.raises(AirflowFailException, match="Its range comes again"):
         read(monkeypatch, reader, lambda changes: {changes.end_version: 1}, multiple_outputs=True)
     assert reader.finished == []
+
+
+@pytest.mark.parametrize(
+    ("result", "mapped"),
+    [([1], True), ((1,), True), ({"a": 1}, True), ("text", False), (b"x", False), (bytearray(b"x"), False), (7, False), (None, False)],
+)  # fmt: skip
+def test_what_tasks_can_be_mapped_over(result: object, mapped: bool):
+    """Lists and dicts, as Airflow has it; a text is one value."""
+    assert module._can_be_mapped_over(result) is mapped

@@ -6,7 +6,9 @@ import json
 import shutil
 
 import pytest
+from tests.delta_vectors import enable_vectors
 
+from headwater.change_feed import change_range
 from headwater.change_feed.change_range import ChangeRange, FeedPosition, range_after, the_same_range
 from headwater.change_feed.counts import ChangeCounts
 from headwater.errors import ChangeFeedBroken
@@ -64,3 +66,10 @@ def test_commits_that_are_gone_break_the_reader(orders):
     (orders.path / "_delta_log" / f"{1:020d}.json").unlink()
     with pytest.raises(ChangeFeedBroken, match=r"Version 1 of shop\.orders"):
         range_after(NAME, orders.path, FeedPosition(position.table_id, 0))
+
+
+def test_rows_of_a_table_whose_rows_may_be_marked(orders):
+    """They are counted: statistics still have those that vectors have deleted."""
+    orders.append([1, 2, 3])
+    enable_vectors(orders.path)
+    assert change_range._rows(orders.path, 0, []) == 3

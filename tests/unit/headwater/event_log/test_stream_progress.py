@@ -115,3 +115,12 @@ def test_the_time_of_a_batch_in_older_logs_too():
 def test_offsets_that_are_not_those_of_topics(end: Any, latest: Any):
     """Of another source, or of a batch before the first: how much is left is not known."""
     assert stream_progress_module._offsets_left(end, latest) is None
+
+
+def test_moments_without_a_zone():
+    """Spark's are in UTC; one that names its zone keeps it, and another text is none."""
+    moment = stream_progress_module._moment
+    assert (
+        moment("2026-01-01T10:00:00") == moment("2026-01-01T10:00:00Z") == moment("2026-01-01T12:00:00+02:00")
+    )
+    assert moment("soon") is None

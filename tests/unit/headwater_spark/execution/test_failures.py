@@ -144,3 +144,9 @@ def test_the_first_line_says_what_failed():
         error.what.splitlines()[0]
         == "Flow 't' failed: ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'b'."
     )
+
+
+def test_the_place_of_an_error_of_ours():
+    """The one that it names; else the flow's line."""
+    assert flow_error(FLOW, FlowFailed("no", where="a.py:3")).where == "a.py:3"
+    assert flow_error(FLOW, FlowFailed("no")).where == "main.py:7"

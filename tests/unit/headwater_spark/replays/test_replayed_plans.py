@@ -205,3 +205,15 @@ def test_files_of_a_source_that_is_gone(monkeypatch: pytest.MonkeyPatch):
     for entry, reads in ((("/a", 2), True), (("/a", 0), False)):
         with pytest.raises(UsageError, match="no longer reads"):
             replayable(monkeypatch, entry, reads=reads)
+
+
+@pytest.mark.parametrize("plan", [None, "a plan"])
+def test_a_query_that_can_be_replayed(monkeypatch: pytest.MonkeyPatch, plan: str | None):
+    """Over the held rows in the place of its source; none where its rows are not those of records."""
+    monkeypatch.setattr(replayed_query, "_replaced", lambda *_: plan)
+    monkeypatch.setattr(replayed_query, "frame_of", lambda *given: given)
+    analysed = SimpleNamespace(queryExecution=lambda: SimpleNamespace(analyzed=lambda: None))
+    frame: Any = SimpleNamespace(_jdf=analysed)
+    quarantined: Any = SimpleNamespace(sparkSession="session")
+    wanted = None if plan is None else (plan, "session")
+    assert replayed_query.query_over(frame, quarantined) == wanted
