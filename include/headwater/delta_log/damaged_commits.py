@@ -88,13 +88,18 @@ def _lost(log: Place, newest: str, names: Iterable[str]) -> tuple[Place, str] | 
     return file, f"it is gone, and its checksum {ahead} is there"
 
 
-def damaged_checkpoint(table: Place) -> tuple[Place, str] | None:
+def damaged_checkpoint(table: Place, *, readable: bool = False) -> tuple[Place, str] | None:
     """The newest checkpoint of a log where it is gone, or is one file that was not written to its end, and what is wrong; None for another.
 
-    For a table that can't be opened: the end of the file is a request on a store.
+    ``readable``: the table can be opened here, from a copy of its log that needs no checkpoint: only where the log's one is gone,
+    which the listing shows, others can't open it. Else the end of the file is looked at, a request on a store.
     """
     log = log_folder(table)
     sizes = sizes_in(log)
+    if POINTER in sizes and not any(".checkpoint" in name for name in sizes):
+        return log / POINTER, "the checkpoint that it names is gone"
+    if readable:
+        return None
     gone = _checkpoint_that_is_gone(log, sizes)
     if gone is not None:
         return gone

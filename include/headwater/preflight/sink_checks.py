@@ -97,12 +97,12 @@ def damage_in_log(
             ),
             (f"version {version}: {fault}",),
         )
-    elif not readable and table_exists(table):
-        yield from _damaged_checkpoint(table, named)
+    elif table_exists(table):
+        yield from _damaged_checkpoint(table, named, readable=readable)
 
 
-def _damaged_checkpoint(table: Place, named: str) -> Iterator[Damage]:
-    damaged = damaged_checkpoint(table)
+def _damaged_checkpoint(table: Place, named: str, *, readable: bool) -> Iterator[Damage]:
+    damaged = damaged_checkpoint(table, readable=readable)
     if damaged is None:
         return
     file, fault = damaged
