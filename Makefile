@@ -39,7 +39,7 @@ classes: setup ## Fetch the jars and make the archive of classes that drivers sh
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
 	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
-test: test-unit test-integration test-dags ## Run the tests but those that kill: the same ones each time, few long ones left to the soak
+test: test-unit test-integration test-dags ## Run the tests but those that kill: every one, the same ones each time
 
 test-unit: setup ## Run the unit tests: no JVM, three minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
@@ -98,7 +98,7 @@ bench: classes ## Measure against what one would write instead, and render docs/
 	BENCH_SECONDS=$(or $(BENCH_SECONDS),$(if $(ONLY),240,60)) $(BIN)/pytest -s tests/benchmarks$(if $(ONLY),/test_$(ONLY).py); \
 	  measured=$$?; PYTHONPATH=.:include:jobs:plugins $(BIN)/python -m tests.benchmarks.frame.page && exit $$measured
 
-soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); long tests, and longer examples of all
+soak: classes ## Loops over random seeds: drivers killed at every point, then RUNS=40 times at random (again: SEED=n, CELLS=regex, SECONDS=300); and longer examples of all
 	$(eval SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import random; print(random.randrange(10**6))')))
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
