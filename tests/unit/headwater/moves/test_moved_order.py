@@ -49,6 +49,7 @@ def test_names_that_a_table_with_the_same_name_had(tmp_path: Path):
 
 def test_a_pipeline_that_no_update_has_resolved(monkeypatch: pytest.MonkeyPatch):
     """It has no manifest to write a new name into."""
-    monkeypatch.setattr(moved_manifest, "_seen", lambda _: (None, None))
+    monkeypatch.setattr(moved_manifest, "seen_manifest", lambda _: (None, None))
     nothing: Any = None
-    moved_manifest.rewrite_manifests(nothing, SimpleNamespace(source=None), nothing)  # type: ignore[arg-type]
+    wish: Any = SimpleNamespace(source=SimpleNamespace(state_folder=None))
+    moved_manifest.rewrite_manifests(nothing, wish, nothing)

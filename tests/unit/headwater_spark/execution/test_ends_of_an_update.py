@@ -137,13 +137,23 @@ def test_flows_that_run_once_and_have(tmp_path: Path):
     assert module._completed_once(context.pipeline.project, manifest) == {"once_done"}
 
 
-@pytest.mark.parametrize(("request_id", "minutes"), [("r", 10), (None, 0)])
-def test_who_waits_for_another_update(request_id: str | None, minutes: int):
-    """A scheduled run does; a person is told at once."""
-    asked: list[Any] = []
-    project: Any = SimpleNamespace(lease=lambda update, wait: asked.append((update, wait)))
-    module._lease(project, SimpleNamespace(request_id=request_id), "u1")  # type: ignore[arg-type]
-    assert asked == [("u1", timedelta(minutes=minutes))]
+@pytest.mark.parametrize(("request_id", "asked"), [("r", [timedelta(minutes=10)]), (None, [])])
+def test_who_waits_for_another_update(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request_id: str | None, asked: list[timedelta]
+):
+    """A scheduled run does, and what it did not need is left for its lease; a person is told at once."""
+    waits: list[timedelta] = []
+
+    def wait(_: Path, most: timedelta) -> timedelta:
+        waits.append(most)
+        return timedelta(minutes=4)
+
+    monkeypatch.setattr(module, "wait_for_turn", wait)
+    project: Any = SimpleNamespace(state_folder=tmp_path)
+    request: Any = SimpleNamespace(request_id=request_id)
+    left = module._wait_without_executors(project, request, "u1")
+    assert waits == asked
+    assert left == timedelta(minutes=4 if asked else 0)
 
 
 @pytest.mark.parametrize("trigger", [AvailableNow(), LONG])
