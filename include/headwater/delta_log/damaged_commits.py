@@ -149,7 +149,7 @@ def commit_fault(file: Place) -> str | None:
         if not isinstance(json.loads(lines[-1]), dict):
             return "its last line is not a JSON object"
     except ValueError:
-        return f"its last line, the {len(lines)}th, is cut short or damaged"
+        return f"its last line ({len(lines)}) is cut short or damaged"
     return _what_it_lacks(lines)
 
 

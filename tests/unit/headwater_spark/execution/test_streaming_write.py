@@ -189,3 +189,23 @@ def test_a_destination_is_saved_once(
     monkeypatch.setattr(FlowRun, "destination_id", lambda _: now)
     assert streaming_write._save_destination(run_of(context)) is (after is not None)
     assert checkpoint.read_state().sink_id == after
+
+
+@pytest.mark.parametrize(
+    ("settings", "one_pass"), [({}, True), ({"spark.sql.shuffle.partitions": "2"}, False)]
+)
+def test_which_rows_are_judged_in_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], one_pass: bool
+):
+    """Those of flows without state alone: with state a batch must not be evaluated twice, as it is where the pass was too much."""
+    context = context_of(tmp_path, dataset())
+    state_of(context)
+    asked: list[bool] = []
+    columns = SimpleNamespace(columns={streaming_write.OUTPUT: None}, to_remember=lambda _: {})
+    monkeypatch.setattr(FlowRun, "rows", lambda _: SimpleNamespace(schema=None))
+    monkeypatch.setattr(streaming_write, "stream_schemas", lambda *_: columns)
+    for name in ("check_source_schemas", "check_column_types"):
+        monkeypatch.setattr(streaming_write, name, lambda *_: None)
+    monkeypatch.setattr(streaming_write, "_checked", lambda *_, one_pass, **__: asked.append(one_pass))
+    streaming_write._prepared(run_of(context), FlowState(state_settings=settings), ())
+    assert asked == [one_pass]
