@@ -16,6 +16,7 @@ from tests.pipeline_case import PipelineCase
 
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.delta_log.table_history import table_exists
+from headwater_spark.commands import update
 from headwater_spark.plans.session_settings import session_settings
 
 SPEC = """
@@ -117,12 +118,16 @@ class Rows:
 
 
 @pytest.fixture
-def case(pipeline: Any, spark: SparkSession) -> Iterator[PipelineCase]:
+def case(pipeline: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipelineCase]:
     made = pipeline(SOURCE, spec=SPEC.removeprefix("\n"))
     for folder in ("rows", "sent", "seen"):
         (made.landing / folder).mkdir()
+    # A new definition ends the application and begins another: this one is of the tests that follow, too.
+    ended: list[None] = []
+    monkeypatch.setattr(update, "end_session", lambda: ended.append(None))
     with session_settings(spark, ONE_PARTITION):
         yield made
+    assert ended
 
 
 def statuses(case: PipelineCase, flow: str) -> list[tuple[str, int | None]]:

@@ -96,10 +96,13 @@ def full_refresh_and_an_older_copy(done: Prepared) -> Mended:
 
 
 def copies(done: Prepared) -> Mended:
-    """A copy is gone on from where positions are of a later version, or a byte of the state is another one and a part is gone."""
+    """A copy is gone on from where positions are of a later version, or bytes of the state are other ones and a part is gone."""
     done.call("checkpoints", "snapshot")
     put("offsets/{last}", "v3\n{}\n{}")(done.folder("silver"))
-    flip("state/0/0/SSTs/*.sst")(done.folder("running"))
+    tables = done.folder("running") / "state/0/0/SSTs"
+    # All: some may be of versions before the one that is gone on from.
+    for name in [file.name for file in tables.iterdir() if file.name.endswith(".sst")]:
+        flip(f"state/0/0/SSTs/{name}")(done.folder("running"))
     assert done.conditions("running", deep=True) == [("STATE_DAMAGED", False)]
     lose("state/0/1")(done.folder("running"))
     repair(done, "silver", "--action=restore", condition="OFFSETS_TOO_NEW")

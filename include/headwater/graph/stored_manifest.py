@@ -63,7 +63,7 @@ def with_dropped(manifest: Manifest, before: Manifest | None, project: PipelineP
     gone = tuple(
         name
         for name in (before.dropped if before is not None else ())
-        if any(one.name == name for one in manifest.outputs)
+        if any(one.name == name and one.location is not None for one in manifest.outputs)
         and not table_exists(manifest.table_path(project.warehouse, name))
     )
     return manifest.model_copy(update={"dropped": gone}) if gone else manifest

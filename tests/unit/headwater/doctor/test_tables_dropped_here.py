@@ -67,6 +67,11 @@ def test_an_update_of_other_tables(done, capsys):
     assert with_dropped(done.manifest, before, done.project).dropped == ("gold",)
     less = done.manifest.model_copy(update={"datasets": done.manifest.datasets[:1]})
     assert with_dropped(less, before, done.project).dropped == ()
+    sink = done.manifest.datasets[0].model_copy(
+        update={"name": "gold", "kind": DatasetKind.SINK, "location": None}
+    )
+    sinks = done.manifest.model_copy(update={"datasets": (sink,)})
+    assert with_dropped(sinks, before, done.project).dropped == ()
     append(done.table("gold"), pa.table({"id": [7]}), mode="append")
     assert with_dropped(done.manifest, before, done.project) == done.manifest
     assert with_dropped(done.manifest, None, done.project) == done.manifest
