@@ -94,7 +94,7 @@ format: setup ## Format the code
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: classes ## Measure against what one would write instead, and render docs/benchmarks.md (one row: ONLY=small)
+bench: classes ## Measure against what one would write instead, and render docs/benchmarks.md (one row: ONLY=small; whether the long ones run: ONLY=smoke)
 	BENCH_SECONDS=$(or $(BENCH_SECONDS),$(if $(ONLY),240,60)) $(BIN)/pytest -s tests/benchmarks$(if $(ONLY),/test_$(ONLY).py); \
 	  measured=$$?; PYTHONPATH=.:include:jobs:plugins $(BIN)/python -m tests.benchmarks.frame.page && exit $$measured
 
