@@ -1,4 +1,4 @@
-"""Folders whose removal is killed between two files."""
+"""Folders whose removal is killed between two files, or between two folders."""
 
 from __future__ import annotations
 
@@ -24,5 +24,17 @@ def killed_after(removals: int, *, deepest_first: bool = False):
                 path.rmdir()
             else:
                 path.unlink()
+
+    return remove
+
+
+def killed_at_tree(number: int, remove_tree):
+    """``remove_tree`` in a process that dies before the tree with this number, from 0."""
+    count = itertools.count()
+
+    def remove(folder, *, check):
+        if next(count) == number:
+            raise Killed
+        remove_tree(folder, check=check)
 
     return remove

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.killed_removals import Killed
+from tests.killed_removals import Killed, killed_at_tree
 from tests.unit.headwater.metrics.conftest import write_rows
 
 from headwater.checkpoints.conditions import TableNested
@@ -177,16 +177,8 @@ def test_one_that_is_run_again_is_recorded_once(done, capsys):
 @pytest.mark.parametrize("removed", range(6))
 def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
     """Whatever is left, no table is there without its files, the other tables are whole, and the same drop removes the rest."""
-    tree, trees = dropping.remove_tree, []
-
-    def dies(folder, *, check):
-        if len(trees) == removed:
-            raise Killed
-        trees.append(folder)
-        tree(folder, check=check)
-
     with monkeypatch.context() as patched:
-        patched.setattr(dropping, "remove_tree", dies)
+        patched.setattr(dropping, "remove_tree", killed_at_tree(removed, dropping.remove_tree))
         if removed < 3:
             with pytest.raises(Killed):
                 call(done, capsys, "silver", "--yes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.killed_removals import Killed
+from tests.killed_removals import Killed, killed_at_tree
 
 from headwater.doctor import dropping
 from headwater.doctor.dropping import drop, plan_drop
@@ -15,13 +15,6 @@ from headwater.moves.move_request import Wish
 @pytest.mark.parametrize("removed", [0, 1])
 def test_a_rename_is_refused(done, monkeypatch, removed):
     """Where the log has another name, and where it has gone; the command in the message ends the drop."""
-    tree, trees = dropping.remove_tree, []
-
-    def dies(folder, *, check):
-        if len(trees) == removed:
-            raise Killed
-        trees.append(folder)
-        tree(folder, check=check)
 
     def dropped():
         plans = [
@@ -30,7 +23,7 @@ def test_a_rename_is_refused(done, monkeypatch, removed):
         drop(done.project, plans, lambda: plans)
 
     with monkeypatch.context() as patched:
-        patched.setattr(dropping, "remove_tree", dies)
+        patched.setattr(dropping, "remove_tree", killed_at_tree(removed, dropping.remove_tree))
         with pytest.raises(Killed):
             dropped()
     wish = Wish(done.project, done.project, "silver", "purified", "headwater rename")
