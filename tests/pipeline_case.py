@@ -174,10 +174,6 @@ class PipelineCase:
         """Records of the event log."""
         return events(self.project().state_folder, **conditions)
 
-    def lease_lock(self) -> Path:
-        """The file that a driver of this machine locks while it updates."""
-        return self.project().state_folder / "update.lease"
-
     def nothing_written(self) -> bool:
         """Whether neither storage nor warehouse is there."""
         return not self.storage.exists() and not self.warehouse.exists()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.pipeline_case import PipelineCase
 
 from headwater.graph.pipeline_project import PipelineProject, open_project
-from headwater.leases.storage_lease import lock_of_this_machine
 from headwater.storage.access import object_store
-from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import place_of
 
 BUCKET = "lake"
@@ -29,8 +25,3 @@ class StoredCase(PipelineCase):
         return open_project(
             self.folder, storage=self.storage, warehouse=self.warehouse, parameters=parameters
         )
-
-    def lease_lock(self) -> Path:
-        lease = self.project().state_folder / "update.lease"
-        assert isinstance(lease, ObjectPath)
-        return lock_of_this_machine(lease)

@@ -107,15 +107,9 @@ class Driver:
             time.sleep(_POLL_SECONDS)
         return False
 
-    def waits_for(self, file: Path) -> None:
-        """Return when it has that file open; it must not end before."""
-        folder = Path(f"/proc/{self.process.pid}/fd")
-        while self.process.poll() is None:
-            with suppress(OSError):
-                if any(entry.resolve() == file.resolve() for entry in folder.iterdir()):
-                    return
-            time.sleep(_POLL_SECONDS)
-        raise AssertionError(self.errors())
+    def logs(self, text: str) -> None:
+        """Return when it has logged that text; it must not end before."""
+        assert self.wait_for(lambda: text in self.errors(), lambda: None), self.errors()
 
     def kill(self, *, alone: bool) -> None:
         """End it with SIGKILL: its whole group, or the Python process ``alone`` (the JVM has to notice)."""

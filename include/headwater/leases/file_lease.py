@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from headwater.errors import LeaseLost
-from headwater.leases.holder import Holder, holder_of, in_progress, token_of
+from headwater.leases.holder import Holder, holder_of, in_progress, log_wait, token_of
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,19 @@ def update_lease(
 
 
 def _lock(stream: TextIO, ends: float, path: Path) -> None:
+    waits = False
     while True:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= ends:
+            left = ends - time.monotonic()
+            if left <= 0 or not waits:
                 stream.seek(0)
-                raise in_progress(stream.read(), path) from None
+                content = stream.read()
+                if left <= 0:
+                    raise in_progress(content, path) from None
+                log_wait(content, left)
+                waits = True
             time.sleep(0.5)
         else:
             return

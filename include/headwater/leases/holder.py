@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import socket
@@ -12,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headwater.errors import UpdateInProgress
+
+_log = logging.getLogger("headwater.leases")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,15 @@ def in_progress(content: str, where: object, *, dead_in: timedelta | None = None
         f"Another update of this pipeline is running: {_shown(content)}.",
         where=where,
         remedy=remedy,
+    )
+
+
+def log_wait(content: str, seconds: float) -> None:
+    """Log for whom one waits, and how long at most. ``content``: the lease's text."""
+    _log.info(
+        "Another update of this pipeline is running: %s. This one waits for its end, up to %.0f s.",
+        _shown(content),
+        seconds,
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from headwater.errors import LeaseLost, LeaseUnreachable
 from headwater.leases.conditional_store import ConditionalStore
-from headwater.leases.holder import Holder, holder_of, in_progress, token_of
+from headwater.leases.holder import Holder, holder_of, in_progress, log_wait, token_of
 from headwater.storage.conditions import StoreRefused
 
 LIFETIME = timedelta(seconds=60)
@@ -150,7 +150,7 @@ def _acquired(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> StoreLease:
-    watched, since = None, 0.0
+    watched, since, waits = None, 0.0, False
     while True:
         seen = store.read()
         recorded = holder_of(seen.text) if seen is not None else {}
@@ -175,7 +175,11 @@ def _acquired(
         elif clock() >= ends:
             raise in_progress(seen.text, store, dead_in=LIFETIME - seen.age)
         else:
-            sleep(min(1.0, max(0.0, ends - clock())))
+            left = max(0.0, ends - clock())
+            if not waits:
+                log_wait(seen.text, left)
+            waits = True
+            sleep(min(1.0, left))
 
 
 def is_free(recorded: Mapping[str, Any], holder: Holder) -> bool:

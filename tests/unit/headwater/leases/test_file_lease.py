@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,17 @@ def test_a_killed_holder_leaves_it_free(tmp_path: Path):
         other.wait(10)
         assert other.stdout is not None
         other.stdout.close()
+
+
+def test_who_waits_says_for_whom_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """The log has a line of the holder when the wait begins, not one each time somebody looks."""
+    caplog.set_level(logging.INFO, "headwater.leases")
+    with update_lease(tmp_path, "first"):
+        with pytest.raises(UpdateInProgress), update_lease(tmp_path, "second", wait=timedelta(seconds=1.2)):
+            pass
+        with pytest.raises(UpdateInProgress), update_lease(tmp_path, "third"):
+            pass
+    assert ["first, process" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_two_that_look_do_not_take_each_other_for_a_holder(tmp_path: Path):

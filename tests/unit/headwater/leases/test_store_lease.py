@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -124,6 +125,17 @@ def test_the_second_is_refused_and_told_of_the_first(hold, store: Store):
         with pytest.raises(LeaseLost):
             first.check()
     assert holder_of(str(store.text))["free"] is True
+
+
+def test_who_waits_says_for_whom_once(hold, caplog: pytest.LogCaptureFixture):
+    """The log has a line of the holder when the wait begins, not one each time somebody looks."""
+    caplog.set_level(logging.INFO, "headwater.leases")
+    with hold("first"), pytest.raises(UpdateInProgress), hold("second", wait=timedelta(seconds=30)):
+        pass
+    assert [
+        ("first, process" in record.getMessage(), "up to 30 s" in record.getMessage())
+        for record in caplog.records
+    ] == [(True, True)]
 
 
 @pytest.mark.parametrize(
