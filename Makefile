@@ -9,12 +9,13 @@ NEEDED_PYTHON := 3.11
 # another has left; files that prepare something in Spark for all of their tests stay whole.
 WORKERS := --numprocesses=3 --dist=worksteal
 BY_FILE := --numprocesses=2 --dist=loadfile
+DAGS := --dist=loadgroup
 
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-unit test-near test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-celery test-engines lint format bench soak compose-config compose-env lock own-jar clean
+.PHONY: help setup classes demo test dags-beside test-unit test-near test-integration test-dags test-faults test-yarn test-k8s test-azure test-team test-celery test-engines lint format bench soak compose-config compose-env lock own-jar clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
@@ -39,7 +40,13 @@ classes: setup ## Fetch the jars and make the archive of classes that drivers sh
 demo: setup ## Run the whole path on this machine until Ctrl-C; ONCE=1 ends after the second update
 	$(BIN)/python -m headwater_demo demo $(if $(filter 1 yes true,$(ONCE)),--once)
 
-test: test-unit test-integration test-dags ## Run the tests but those that kill: every one, the same ones each time
+# Tests of DAGs often wait for Airflow: one process of them beside the two that run Spark uses the cores meanwhile.
+test: test-unit classes ## Run the tests but those that kill: every one, the same ones each time
+	@echo "The tests of the DAGs run beside these; what they say comes at the end."; log=$$(mktemp); \
+	  $(MAKE) --no-print-directory --jobs=2 test-integration dags-beside LOG="$$log"; failed=$$?; cat "$$log"; rm "$$log"; exit $$failed
+
+dags-beside: classes
+	@$(BIN)/pytest tests/dags $(DAGS) --numprocesses=1 >$(LOG) 2>&1
 
 test-unit: setup ## Run the unit tests: no JVM, three minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
@@ -52,7 +59,7 @@ test-integration: classes ## Run the tests with a real broker and real tables
 	$(BIN)/pytest tests/integration $(BY_FILE)
 
 test-dags: classes ## Run the tests of the DAGs, with real submits
-	$(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup
+	$(BIN)/pytest tests/dags $(DAGS) --numprocesses=2
 
 test-faults: classes ## Run the tests that kill and corrupt things
 	$(BIN)/pytest tests/fault_injection --numprocesses=2 --dist=load --maxschedchunk=1
@@ -103,7 +110,7 @@ soak: classes ## Loops over random seeds: drivers killed at every point, then RU
 	@echo "SEED=$(SEED)"
 	HEADWATER_SEED=$(SEED) $(if $(CELLS),HEADWATER_CELLS='$(CELLS)') $(if $(SECONDS),SOAK_SECONDS=$(SECONDS)) SOAK_RUNS=$(or $(RUNS),$(SOAK_RUNS),$(if $(CELLS),0,40)) $(BIN)/pytest -s tests/fault_injection
 	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/integration $(BY_FILE) --hypothesis-seed=$(SEED)
-	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags --numprocesses=2 --dist=loadgroup --hypothesis-seed=$(SEED)
+	HEADWATER_SEED=$(SEED) $(BIN)/pytest tests/dags $(DAGS) --numprocesses=2 --hypothesis-seed=$(SEED)
 
 # Others on this machine can't enter the folder; in a container the ordinary user has to read the file that is mounted.
 compose-env: ## Make in .secrets/ the secrets for docker compose that are not there yet

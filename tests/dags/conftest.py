@@ -2,21 +2,21 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import pytest
 import tests.dags.airflow_home as airflow_home  # before Airflow
 from tests.dags.pipeline_folder import write_pipeline
 from tests.postgres_server import PROGRAMS, running_postgres
 
-# Over a minute each; they come first, so that no process of tests waits long for the other at the end.
+# Over a minute each; they come first, so that no process of tests waits long for another at the end.
 LONG = ("test_a_real_pipeline_is_operated.py", "test_orders_dag_runs.py")
 
 
 # xdist reads the groups in a hook of the same name: marks that came after it would count for nothing.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """One of the processes of tests starts the running Airflow, and has all tests that need it; the others have the rest."""
+    """One process of tests starts the running Airflow, and has all tests that need it; others, if any, have the rest."""
     for item in items:
         if "live_airflow" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("live"))
@@ -30,10 +30,8 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_makereport(item, call):
     """What the services of a running Airflow wrote last stands beside a failure: nobody can look for it later."""
     report = yield
-    if report.failed:
-        for name in ("live_airflow", "own_airflow"):
-            if airflow := getattr(item, "funcargs", {}).get(name):
-                report.sections.append(("services of Airflow", airflow.last_lines()))
+    if report.failed and (airflow := getattr(item, "funcargs", {}).get("live_airflow")):
+        report.sections.append(("services of Airflow", airflow.last_lines()))
     return report
 
 
@@ -96,41 +94,27 @@ def driver(roots, monkeypatch):
     return fake
 
 
-@contextmanager
-def running_airflow(request, folder):
-    """A running Airflow below a folder; takes about a quarter of a minute to start.
+@pytest.fixture(scope="session")
+def live_airflow(request, tmp_path_factory):
+    """A running Airflow for all tests that need one; takes about a quarter of a minute to start.
 
-    On Postgres where it is installed, as in production: Airflow makes no backfill while another of its
-    services writes to SQLite.
+    On Postgres where it is installed, as in production: Airflow makes no backfill while another of its services writes to SQLite.
     """
     from tests.dags.live_airflow import LiveAirflow
     from tests.dags.web_hook import WebHook
 
     from headwater_demo.processes import ProcessTable
 
+    # Otherwise each process of tests would start one.
+    if getattr(request.config.option, "loadgroup", False):
+        needing = [item for item in request.session.items if "live_airflow" in item.fixturenames]
+        assert all(item.nodeid.endswith("@live") for item in needing)
     if not PROGRAMS:
         request.getfixturevalue("airflow_database")
+    folder = tmp_path_factory.mktemp("live")
     database = running_postgres() if PROGRAMS else nullcontext()
     with database as server, WebHook() as hook, ProcessTable(folder) as processes:
         airflow = LiveAirflow(folder, processes, hook, server)
         airflow.start()
         yield airflow
         airflow.end()
-
-
-@pytest.fixture(scope="session")
-def live_airflow(request, tmp_path_factory):
-    """A running Airflow for all tests that need one, but for those with ``own_airflow``."""
-    # Otherwise each process of tests would start one.
-    if getattr(request.config.option, "loadgroup", False):
-        needing = [item for item in request.session.items if "live_airflow" in item.fixturenames]
-        assert all(item.nodeid.endswith("@live") for item in needing)
-    with running_airflow(request, tmp_path_factory.mktemp("live")) as airflow:
-        yield airflow
-
-
-@pytest.fixture(scope="module")
-def own_airflow(request, tmp_path_factory):
-    """A running Airflow for the tests of one file: they take so long that another process of tests runs them beside the others."""
-    with running_airflow(request, tmp_path_factory.mktemp("own")) as airflow:
-        yield airflow

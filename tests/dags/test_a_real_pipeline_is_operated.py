@@ -45,6 +45,8 @@ RANGE = {"column": "at", "from": "2026-01-02T00:00:00Z", "to": "2026-01-03T00:00
 class Shop:
     """The pipeline in Airflow."""
 
+    dags = ("shop", "shop_backfill", "shop_maintenance", "shop_repair")
+
     def __init__(self, airflow) -> None:
         self.airflow, self.folder = airflow, airflow.folder / "pipelines" / "shop"
         self.landing = airflow.folder / "shop_landing"
@@ -55,7 +57,7 @@ class Shop:
         self.source.write_text(SOURCE)
         (airflow.folder / "dags" / "shop.py").write_text(DAG_FILE)
         self.states: dict[str, dict[str, str]] = {}
-        for dag_id in ("shop", "shop_backfill", "shop_maintenance", "shop_repair"):
+        for dag_id in self.dags:
             airflow.client.wait_for_dag(dag_id, 60)
             airflow.client.pause(dag_id, paused=False)
 
@@ -90,8 +92,12 @@ class Shop:
 
 
 @pytest.fixture
-def shop(own_airflow):
-    return Shop(own_airflow)
+def shop(live_airflow):
+    operated = Shop(live_airflow)
+    yield operated
+    for dag_id in operated.dags:
+        live_airflow.client.pause(dag_id, paused=True)
+    (live_airflow.folder / "dags" / "shop.py").unlink()
 
 
 def test_it_runs_breaks_is_repaired_filled_again_and_tidied(shop):
