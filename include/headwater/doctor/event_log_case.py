@@ -18,7 +18,9 @@ from headwater.preflight.damage import Damage
 def diagnose_event_log(project: PipelineProject) -> Iterator[Diagnosis]:
     """Whether its newest records are there; not while an update writes them."""
     try:
-        files = [] if is_held(project.state_folder) else lost_records(project.state_folder)
+        files = lost_records(project.state_folder)
+        if files:  # who writes now may have come to its commit meanwhile
+            files = [] if is_held(project.state_folder) else lost_records(project.state_folder)
     except (
         PermissionError,
         FileNotFoundError,

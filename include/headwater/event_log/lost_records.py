@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from headwater.delta_log.commits import commit_file, newest_version
+from headwater.delta_log.commits import is_commit, log_folder
 from headwater.delta_log.damaged_commits import damaged_commit
+from headwater.delta_log.listed_files import listed_files
 from headwater.event_log.event import event_table
 from headwater.event_log.sequence import greatest_sequence
+from headwater.storage.delta_tables import table_log
 from headwater.storage.place import Place
 from headwater.storage.walking import files_below, readable
 
@@ -16,25 +18,34 @@ _SAME_MOMENT = 1.0
 def lost_records(state_folder: Place) -> list[Place]:
     """Files with records that are newer than all that the log has: a commit that named them is gone, or never came.
 
-    Nobody may write meanwhile. Only files that are at least as new as the newest commit are opened.
+    Nobody may write meanwhile. Only files that are at least as new as the newest commit, and that the log does not have, are opened.
     """
-    from deltalake.exceptions import DeltaError
-
     table = event_table(state_folder)
-    newest = newest_version(table)
-    if newest is None or damaged_commit(table) is not None:  # who reads the log says what is wrong with it
+    files = dict(files_below(table))
+    commits = [file for file in files if file.parent == log_folder(table) and is_commit(file.name)]
+    if not commits:
         return []
-    since = commit_file(table, newest).stat().st_mtime - _SAME_MOMENT
+    since = files[max(commits, key=lambda file: file.name)].st_mtime - _SAME_MOMENT
     young = [
         file
-        for file, about in files_below(table)
+        for file, about in files.items()
         if file.parent == table and file.name.endswith(".parquet") and about.st_mtime >= since
     ]
+    unnamed = _unnamed(table, young) if young else []
+    known = greatest_sequence(table) if unnamed else 0
+    return sorted((file for file in unnamed if _first_sequence(file) > known), key=lambda file: file.name)
+
+
+def _unnamed(table: Place, files: list[Place]) -> list[Place]:
+    """Those that the log does not have; none where the log can't be read, which is said by who reads it."""
+    from deltalake.exceptions import DeltaError
+
     try:
-        known = greatest_sequence(table) if young else 0
+        named = {str(row["path"]) for row in listed_files(table_log(table))}
     except DeltaError:
         return []
-    return sorted((file for file in young if _first_sequence(file) > known), key=lambda file: file.name)
+    unnamed = [file for file in files if file.name not in named]
+    return unnamed if unnamed and damaged_commit(table) is None else []
 
 
 def _first_sequence(file: Place) -> int:
