@@ -21,6 +21,12 @@ def not_readable(file: Place, what: str, error: OSError | None = None) -> Storag
     if error is None or isinstance(error, PermissionError):
         reason += f"{who_asks()} has no right to ({whose(place)})"
         remedy = "Run as the user that writes the storage, or give this one the right to read and write it."
+    elif isinstance(error, NotADirectoryError):
+        return StorageNotReadable(
+            f"It is not known {what}: {reason}{file}.",
+            where=file,
+            remedy="A file lies where a folder is needed: move it away, and put the folder back, from a backup.",
+        )
     else:
         reason += str(file)
         remedy = "Make the storage available and run it again."
@@ -28,6 +34,18 @@ def not_readable(file: Place, what: str, error: OSError | None = None) -> Storag
         f"It is not known {what}: {reason}.",
         where=place,
         remedy=f"{remedy} The file is not damaged: leave it where it is.",
+    )
+
+
+def denied(error: PermissionError) -> StorageNotReadable:
+    """The error for a right that is missing, where nothing else is known of what was about to be done."""
+    file = Path(str(error.filename)) if error.filename else None
+    place = (first_denied(file) or file) if file is not None else None
+    return StorageNotReadable(
+        f"{error.strerror or 'Permission denied'}: {who_asks()} has no right to {place or 'a file'}"
+        + (f" ({whose(place)})." if place is not None else "."),
+        where=file,
+        remedy="Run as the user that writes it, or give this one the right to read and write it. Nothing of it is damaged.",
     )
 
 

@@ -38,5 +38,5 @@ def _gone(project: PipelineProject, manifest: Manifest, dataset: str) -> TableGo
     return TableGone(
         f"{dataset!r} has a checkpoint, and the table that it knows is not there: a drop was killed, or somebody removed it.",
         where=manifest.table_path(project.warehouse, dataset),
-        remedy=f"End the drop: headwater drop PIPELINE_DIR {dataset} --yes; or see what else helps: headwater checkpoints diagnose PIPELINE_DIR",
+        remedy=f"End the drop: headwater drop PIPELINE_DIR {dataset} --yes; or fill it again: headwater run PIPELINE_DIR --full-refresh {dataset}",
     )
