@@ -31,7 +31,7 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
     except HeadwaterError as error:
         show_error(ReportedError.of(error), trace=bool(os.environ.get(DEBUG)))
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
-    except PermissionError as error:
+    except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
         reported = ReportedError.of(denied(error))
         show_error(reported, trace=bool(os.environ.get(DEBUG)))
         return _end(StorageNotReadable.exit_code, reported, as_json=as_json)

@@ -28,7 +28,7 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
     """
     table = event_table(state_folder)
     if not (table / "_delta_log").is_dir():
-        if table.is_file():
+        if isinstance(table, Path) and (table.is_file() or table.parent.is_file()):
             raise EventLogUnreadable(
                 "The event log can't be read: a file lies where its folder should be.",
                 where=table,

@@ -197,5 +197,8 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path):
     Path(str(checkpoint.folder.parent)).write_text("x")
     with pytest.raises(StorageNotReadable) as raised:
         checkpoint.read_state()
-    assert "A file lies where a folder is needed" in raised.value.remedy
+    assert "A file lies where a folder is needed. Move it away" in raised.value.remedy
     assert "leave it" not in raised.value.remedy
+    error = denied(IsADirectoryError(21, "Is a directory", "/x/update.lease"))
+    assert (error.what, error.where) == ("A folder lies where a file is needed.", "/x/update.lease")
+    assert "Move it away" in error.remedy

@@ -15,7 +15,10 @@ def test_a_file_in_its_place(tmp_path: Path):
     """Nothing is there before the first update; a file is not what an update would have left."""
     assert query(tmp_path, "select * from events") == []
     table = event_table(tmp_path)
-    table.parent.mkdir(parents=True)
-    Path(str(table)).write_text("x")
-    with pytest.raises(EventLogUnreadable, match="a file lies where its folder should be"):
-        query(tmp_path, "select * from events")
+    for place in (table.parent, table):
+        assert isinstance(place, Path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("x")
+        with pytest.raises(EventLogUnreadable, match="a file lies where its folder should be"):
+            query(tmp_path, "select * from events")
+        place.unlink()
