@@ -13,6 +13,8 @@ from headwater.files.atomic_files import who_asks, whose
 from headwater.storage.object_path import ObjectPath
 from headwater.storage.place import Place
 
+_OUT_OF_THE_WAY = "Move it away, and put back from a backup what belongs there."
+
 
 def not_readable(file: Place, what: str, error: OSError | None = None) -> StorageNotReadable:
     """The error for a file that can't be read now. ``what``: what can't be known without it; ``error``: what the system said."""
@@ -21,6 +23,12 @@ def not_readable(file: Place, what: str, error: OSError | None = None) -> Storag
     if error is None or isinstance(error, PermissionError):
         reason += f"{who_asks()} has no right to ({whose(place)})"
         remedy = "Run as the user that writes the storage, or give this one the right to read and write it."
+    elif type(error) in _NEEDED:
+        return StorageNotReadable(
+            f"It is not known {what}: {reason}{file}.",
+            where=file,
+            remedy=f"{_NEEDED[type(error)]}. {_OUT_OF_THE_WAY}",
+        )
     else:
         reason += str(file)
         remedy = "Make the storage available and run it again."
@@ -28,6 +36,26 @@ def not_readable(file: Place, what: str, error: OSError | None = None) -> Storag
         f"It is not known {what}: {reason}.",
         where=place,
         remedy=f"{remedy} The file is not damaged: leave it where it is.",
+    )
+
+
+_NEEDED: dict[type[OSError], str] = {
+    NotADirectoryError: "A file lies where a folder is needed",
+    IsADirectoryError: "A folder lies where a file is needed",
+}
+
+
+def denied(error: OSError) -> StorageNotReadable:
+    """The error for a right that is missing, or for a file and a folder in each other's place, where nothing else is known."""
+    file = Path(str(error.filename)) if error.filename else None
+    if type(error) in _NEEDED:
+        return StorageNotReadable(f"{_NEEDED[type(error)]}.", where=file, remedy=_OUT_OF_THE_WAY)
+    place = (first_denied(file) or file) if file is not None else None
+    return StorageNotReadable(
+        f"{error.strerror or 'Permission denied'}: {who_asks()} has no right to {place or 'a file'}"
+        + (f" ({whose(place)})." if place is not None else "."),
+        where=file,
+        remedy="Run as the user that writes it, or give this one the right to read and write it. Nothing of it is damaged.",
     )
 
 

@@ -8,6 +8,7 @@ from headwater.checkpoints.listing import list_checkpoints
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age, size
 from headwater.doctor.diagnosis import Diagnosis, diagnose
+from headwater.doctor.event_log_case import diagnose_event_log
 from headwater.doctor.flow_case import FlowCase
 from headwater.doctor.flow_cases import flow_cases, refuse_half_way
 from headwater.doctor.inspection import inspect_flow
@@ -33,7 +34,10 @@ def answer_checkpoints(action: str, project: PipelineProject, flow: str | None, 
         cases = flow_cases(project, flow, deep=examined, views=examined)
         if action == "inspect":
             return _inspect(project, cases, as_json=as_json)
-        return _examine(project, cases, remedies=action == "diagnose", as_json=as_json)
+        diagnoses = [finding for case in cases for finding in diagnose(case)]
+    # The look is over the checkpoints.
+    diagnoses += diagnose_event_log(project) if flow is None else []
+    return _examine(project, len(cases), diagnoses, remedies=action == "diagnose", as_json=as_json)
 
 
 def show_checkpoints(project: PipelineProject, flow: str | None = None, *, as_json: bool) -> int:
@@ -125,8 +129,9 @@ def _snapshot(project: PipelineProject, cases: list[FlowCase], *, as_json: bool)
     return 0
 
 
-def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool, as_json: bool) -> int:
-    diagnoses = [finding for case in cases for finding in diagnose(case)]
+def _examine(
+    project: PipelineProject, flows: int, diagnoses: list[Diagnosis], *, remedies: bool, as_json: bool
+) -> int:
     refusing = [f.damage.error for f in diagnoses if f.damage.blocks and not f.damage.mends_itself]
     refused = bool(refusing)
     code = _code(refusing)
@@ -135,14 +140,14 @@ def _examine(project: PipelineProject, cases: list[FlowCase], *, remedies: bool,
         print_json(
             {
                 "pipeline_id": project.pipeline_id,
-                "flows": len(cases),
+                "flows": flows,
                 "refused": refused,
                 "findings": findings,
             }
         )
         return code
     if not diagnoses:
-        print(f"{len(cases)} {'flow' if len(cases) == 1 else 'flows'}, nothing wrong.")
+        print(f"{flows} {'flow' if flows == 1 else 'flows'}, nothing wrong.")
         return code
     if not remedies:
         rows = [(f.dataset, f.flow, f.damage.condition, f.damage.error.what, _next(f)) for f in diagnoses]
@@ -164,7 +169,8 @@ def _code(refusing: list[HeadwaterError]) -> int:
 
 
 def _explain(finding: Diagnosis) -> None:
-    print(f"{finding.flow} (into {finding.dataset}): {finding.damage.error}")
+    whose = f"{finding.flow} (into {finding.dataset})" if finding.flow else finding.dataset
+    print(f"{whose}: {finding.damage.error}")
     for fact in finding.damage.evidence:
         print(f"  evidence: {fact}")
     print(f"  next start: {_next(finding)}")

@@ -40,5 +40,6 @@ def _plans(project: PipelineProject, tables: Sequence[str]) -> list[DropPlan]:
         manifest = stored_manifest(project)
     except ManifestNotFound:
         manifest = None
-    names = tables if manifest is None else [declared_name(manifest, name) for name in tables]
+    declared = tables if manifest is None else [declared_name(manifest, name) for name in tables]
+    names = list(dict.fromkeys(declared))  # a table that is named twice is dropped once
     return [plan_drop(project, manifest, name, names) for name in names]

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from headwater.contract.printing import print_json, print_table
 from headwater.contract.quantities import age, size
-from headwater.errors import ManifestNotFound, SourceUnreachable
+from headwater.doctor.half_way import half_way
+from headwater.errors import HeadwaterError, ManifestNotFound, SourceUnreachable
 from headwater.event_log import reader
 from headwater.event_log.flow_result import CHANGE_COUNTS, FlowResult
 from headwater.event_log.stream_measures import StreamMeasures, stream_measures
@@ -31,6 +32,8 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     fresh = freshness_as_far_as_known(project, manifest) if manifest else []
     measured = stream_measures(project.state_folder) if metrics else []
     waiting, unknown = _quarantined_rows(project, manifest) if manifest else ({}, {})
+    suspects = [entry.dataset for entry in fresh if entry.version is None and not entry.unknown]
+    unfinished = half_way(project, manifest, suspects)
     if as_json:
         print_json(
             {
@@ -41,9 +44,11 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
                 **({"streams": [entry.as_dict() for entry in measured]} if metrics else {}),
                 "held_rows": waiting,
                 **({"held_rows_unknown": unknown} if unknown else {}),
+                **({"half_way": [error.as_dict() for error in unfinished]} if unfinished else {}),
             }
         )
         return 0
+    _show_unfinished(unfinished)
     if latest is None:
         print(f"{project.pipeline_id} has not run yet.")
         return 0
@@ -66,6 +71,12 @@ def show_status(project: PipelineProject, *, as_json: bool, metrics: bool = Fals
     if metrics:
         _show_measures(measured)
     return 0
+
+
+def _show_unfinished(unfinished: Sequence[HeadwaterError]) -> None:
+    """Before all else: the rest is of what there is now."""
+    for error in unfinished:
+        print(f"{error.what} {error.remedy}")
 
 
 def _show_flows(project: PipelineProject, latest: UpdateSummary, flows: Sequence[FlowResult]) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from headwater.checkpoints.conditions import StorageNotReadable
+from headwater.checkpoints.rights import denied
 from headwater.contract.driver_report import ReportedError
 from headwater.contract.logs import configure_logging, show_error
 from headwater.contract.printing import prepare_streams, print_json
@@ -29,6 +31,10 @@ def run_and_report(action: Callable[[], int], *, as_json: bool) -> int:
     except HeadwaterError as error:
         show_error(ReportedError.of(error), trace=bool(os.environ.get(DEBUG)))
         return _end(error.exit_code, ReportedError.of(error), as_json=as_json)
+    except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
+        reported = ReportedError.of(denied(error))
+        show_error(reported, trace=bool(os.environ.get(DEBUG)))
+        return _end(StorageNotReadable.exit_code, reported, as_json=as_json)
     except KeyboardInterrupt:
         show_error("Interrupted.")
         return _end(

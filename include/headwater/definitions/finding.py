@@ -57,6 +57,7 @@ LINT_RULES = {
         LintRule("HW603", Severity.INFO, "What became of a setting of Lakeflow"),
         LintRule("HW604", Severity.ERROR, "Real-time mode in updates that end"),
         LintRule("HW605", Severity.WARNING, "A setting that is almost one of Spark's"),
+        LintRule("HW606", Severity.WARNING, "A z-order by a column that the table does not have"),
         LintRule("HW701", Severity.WARNING, "A table that a named reader can't read"),
     )
 }

@@ -36,7 +36,8 @@ from headwater.definitions.trigger import AvailableNow, Continuous, ProcessingTi
 _ID = rf"^{FOLDER_PATTERN.pattern}$"  # to pydantic, $ is the end of the text
 _PART = rf"^{NAME_PATTERN.pattern}$"
 _DEPLOY_MODE = "spark.submit.deployMode"
-_STORE = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9.-]+(/[^\s\x00-\x1f]*)?")
+_STORE = re.compile(r"s3://([^/]*)(/[^\s\x00-\x1f]*)?")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,62}")
 
 
 def _conf_text(value: object) -> object:
@@ -255,8 +256,17 @@ class PipelineSpec(_Strict):
     @field_validator("lease")
     @classmethod
     def _known_store(cls, place: str | None) -> str | None:
-        if place is not None and not _STORE.fullmatch(place):
+        if place is None:
+            return place
+        if not place.startswith("s3://"):
             raise ValueError("write s3://bucket/folder; leases can lie in no other store")
+        named = _STORE.fullmatch(place)
+        if named is None:
+            raise ValueError("write s3://bucket/folder; there is a blank or a line break in it")
+        if not _BUCKET.fullmatch(named[1]):
+            raise ValueError(
+                "write s3://bucket/folder; the name of a bucket has 3 to 63 letters, digits, dots, hyphens and underscores"
+            )
         return place
 
     @model_validator(mode="before")

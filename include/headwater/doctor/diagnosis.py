@@ -25,7 +25,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A finding of a flow, with its remedies, the safest first."""
+    """A finding of a flow, with its remedies, the safest first. ``flow``: empty where it is of the pipeline, which ``dataset`` then names a part of."""
 
     flow: str
     dataset: str

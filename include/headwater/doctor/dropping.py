@@ -33,6 +33,7 @@ from headwater.metastore.following import follow_stored
 from headwater.quarantine.table import is_quarantine
 from headwater.storage.place import Place
 from headwater.storage.walking import in_order, remove_tree
+from headwater.suggestions import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,7 @@ def plan_drop(
     checkpoints = project.state_folder / "checkpoints" / dataset
     # A name that is a path elsewhere, or the folder of all checkpoints, is invalid.
     if entry is None and (not is_dotted_name(dataset) or not checkpoints.is_dir()):
-        raise UnknownDataset(
-            f"The pipeline has no table {dataset!a}, and storage has no checkpoint of one.",
-            where=project.state_folder,
-            remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has.",
-        )
+        raise _unknown(project, manifest, dataset)
     folders = []
     if moved_to(project.state_folder, dataset) is not None:
         # The table has another name now; only what is left at the old one goes.
@@ -106,6 +103,17 @@ def plan_drop(
     ]
     there = tuple(folder for folder in folders if folder.exists())
     return DropPlan(dataset, there, _lost(folders[:-3]))
+
+
+def _unknown(project: PipelineProject, manifest: Manifest | None, dataset: str) -> UnknownDataset:
+    names = [entry.name for entry in manifest.tables] if manifest is not None else []
+    return UnknownDataset(
+        f"The pipeline has no table {dataset!a}, and storage has no checkpoint of one.",
+        where=project.state_folder,
+        remedy=did_you_mean(
+            nearest(dataset, names), "`headwater checkpoints PIPELINE_DIR` lists what storage has."
+        ),
+    )
 
 
 def _lost(tables: Sequence[Place]) -> str:

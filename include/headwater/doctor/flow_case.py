@@ -9,6 +9,7 @@ from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadabl
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState, flow_checkpoint
+from headwater.checkpoints.rights import denied
 from headwater.checkpoints.unused_epoch import unused_epoch
 from headwater.delta_log.table_history import FlowCommit, flow_commits
 from headwater.doctor.known_positions import known_positions, rows_by_batch
@@ -81,6 +82,8 @@ class FlowCase:
             start = self.start
         except (FlowStateDamaged, StorageNotReadable) as error:
             return [Damage(error)]
+        except PermissionError as error:  # of the table; other flows may be looked at
+            return [Damage(denied(error))]
         if self.flow.once or start.role is FlowRole.SNAPSHOTS:
             return examine(start, CHECKS_OF_ONCE_FLOWS)
         return examine(start, CHECKS if self.flow.streaming else CHECKS_OF_VIEWS)

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_role import FlowRole, flow_role
+from headwater.checkpoints.inferred_schemas import locations_of
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.output_kind import OutputKind
@@ -63,7 +64,18 @@ def flow_start(
             quarantine=manifest.quarantine_path(project.warehouse, flow.target),
             known_identity=identity,
             has_copy=lambda: has_snapshots(project.state_folder, flow.target, flow.name),
+            schemas=lambda: locations_of(project.state_folder, queries_of(manifest, flow)),
         )
+
+
+def queries_of(manifest: Manifest, flow: FlowEntry) -> list[str]:
+    """The names of the queries that a flow evaluates: its own, and those of the views that it reads."""
+    stored = {entry.name for entry in manifest.outputs}
+    queries = [flow]
+    for query in queries:  # it grows
+        of_views = [each for name in query.inputs if name not in stored for each in manifest.flows_into(name)]
+        queries += [each for each in of_views if each not in queries]
+    return [query.name for query in queries]
 
 
 def role_of(flow: FlowEntry, target: DatasetEntry) -> FlowRole:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from headwater.errors import UpdateFailed, UsageError
+from headwater.errors import RefusedForSafety, UpdateFailed, UsageError
 
 
 class EventLogUnreadable(UsageError):
     """The event log is damaged, or was written by a newer version."""
 
     condition = "EVENT_LOG_UNREADABLE"
+
+
+class EventRecordsLost(RefusedForSafety):
+    """The newest commit of the event log is gone, or its writer was killed before it: a finding, which keeps nobody from starting."""
+
+    condition = "EVENT_RECORDS_LOST"
 
 
 class NotAQuery(UsageError):

@@ -28,6 +28,12 @@ def query(state_folder: Place, sql: str) -> list[dict[str, Any]]:
     """
     table = event_table(state_folder)
     if not (table / "_delta_log").is_dir():
+        if isinstance(table, Path) and (table.is_file() or table.parent.is_file()):
+            raise EventLogUnreadable(
+                "The event log can't be read: a file lies where its folder should be.",
+                where=table,
+                remedy="Move the file away; put the folder back from a backup, or have the next update begin another log.",
+            )
         return []
     import pyarrow as pa
     from deltalake import QueryBuilder

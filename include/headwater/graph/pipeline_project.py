@@ -317,7 +317,9 @@ def _from_folder(root: Path, storage: str) -> str | Path:
 
 
 def _check_roots(project: PipelineProject) -> None:
-    """Raise UnsupportedStore or InvalidSpec where the spec does not fit the stores of the roots."""
+    """Raise UnsupportedStore or InvalidSpec where the spec does not fit the stores of the roots; UsageError where a file lies in the way."""
+    if isinstance(project.state_folder, Path):
+        _folder(project.state_folder)
     if project.spec.lease is not None and isinstance(project.storage, ObjectPath):
         raise InvalidSpec(
             "`lease` has nothing to add where storage lies on an object store: the lease lies there already.",
@@ -357,7 +359,7 @@ def _folder(chosen: str | Path) -> Path:
     nearest = next((path for path in (folder, *folder.parents) if os.path.exists(path)), None)  # noqa: PTH110
     if nearest is not None and not nearest.is_dir():
         raise UsageError(
-            f"{str(chosen)!a} can't be a folder: {nearest} is a file.", remedy="Give the path of a folder."
+            f"{str(chosen)!a} can't be a folder: {nearest} is a file.", remedy="Move it, or name another."
         )
     return folder
 

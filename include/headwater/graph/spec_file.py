@@ -36,6 +36,8 @@ _OWN_WORDS = {
     "model_attributes_type": "a map of keys to values is expected",
     "string_type": "a text is expected; in quotes, where it looks like a number, a date or a truth value",
 }
+# So many pipelines beside a folder that is none are named.
+_MOST_NEAR = 3
 _TEXT_KEYS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 _ENVIRONMENT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::([^}]*))?\}")
 
@@ -50,16 +52,31 @@ def find_spec_file(folder: Path) -> Path:
         raise PipelineNotFound(
             f"There is no folder {folder}.", remedy="Give the folder that holds pipeline.yml."
         )
-    files = [folder / name for name in SPEC_FILES if (folder / name).is_file()]
+    files = _spec_files(folder)
     if not files:
+        near = [str(place) for place in (folder.parent, *sorted(folder.glob("*/"))) if _is_pipeline(place)]
+        more = f", and {len(near) - _MOST_NEAR} more" if len(near) > _MOST_NEAR else ""
         raise PipelineNotFound(
             f"{folder} holds no pipeline.yml.",
-            remedy="Give the folder of a pipeline, or make one with `python -m headwater init DIR`.",
+            remedy=f"A pipeline's folder is {' or '.join(near[:_MOST_NEAR])}{more}."
+            if near
+            else "Give the folder of a pipeline, or make one with `python -m headwater init DIR`.",
         )
     if len(files) > 1:
         names = " and ".join(path.name for path in files)
         raise PipelineNotFound(f"{folder} holds {names}.", remedy="Keep one of them.")
     return files[0]
+
+
+def _spec_files(folder: Path) -> list[Path]:
+    return [folder / name for name in SPEC_FILES if (folder / name).is_file()]
+
+
+def _is_pipeline(folder: Path) -> bool:
+    try:
+        return bool(_spec_files(folder))
+    except PermissionError:
+        return False
 
 
 def read_spec(path: Path, environment: Mapping[str, str] = os.environ) -> PipelineSpec:

@@ -53,8 +53,7 @@ class Optimize:
 
     def look(self) -> Finding:
         """Say what is to be rewritten, if anything."""
-        declared = {key.lower(): value for key, value in self.properties.items()}
-        if declared.get(MANAGED_PROPERTY, "true").lower() == "false":
+        if not is_managed(self.properties):
             why = "The table's property pipelines.autoOptimize.managed is false."
             return LeftOut(self.kind, self.subject, why)
         opened = table_log(self.table)
@@ -62,7 +61,7 @@ class Optimize:
         features = set(opened.protocol().writer_features or ())
         if "clustering" in features:
             return self._rewritten(opened, files, "cluster by the declared columns", by=None)
-        z_order = [name.strip() for name in declared.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
+        z_order = declared_order(self.properties)
         if not z_order:
             return self._compacted(opened, files)
         columns, why_not = _z_order_columns(opened, z_order)
@@ -75,8 +74,7 @@ class Optimize:
         from deltalake import CommitProperties, PostCommitHookProperties
 
         opened = open_table(self.table)
-        declared = {key.lower(): value for key, value in self.properties.items()}
-        z_order = [name.strip() for name in declared.get(Z_ORDER_PROPERTY, "").split(",") if name.strip()]
+        z_order = declared_order(self.properties)
         columns = _z_order_columns(opened, z_order)[0] if z_order else []
         if step.engine is Engine.SPARK:
             assert rewrite is not None, "steps of Spark are carried out by its driver"
@@ -123,6 +121,22 @@ class _File:
     partition: tuple[str, ...]
     bytes: int
     rows: int | None
+
+
+def is_managed(properties: Mapping[str, str]) -> bool:
+    """Whether a table of these properties has its files laid out by maintenance."""
+    return _lowered(properties).get(MANAGED_PROPERTY, "true").lower() != "false"
+
+
+def declared_order(properties: Mapping[str, str]) -> list[str]:
+    """The columns of the z-order that a table's properties name."""
+    return [
+        name.strip() for name in _lowered(properties).get(Z_ORDER_PROPERTY, "").split(",") if name.strip()
+    ]
+
+
+def _lowered(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key.lower(): value for key, value in properties.items()}
 
 
 def open_table(table: Place) -> DeltaTable:

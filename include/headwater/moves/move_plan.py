@@ -38,6 +38,7 @@ from headwater.moves.moved_folders import (
 from headwater.moves.stored_folders import weighed
 from headwater.storage.place import Place as AnyPlace
 from headwater.storage.place import located
+from headwater.suggestions import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -138,11 +139,7 @@ def plan_move(wish: Wish) -> MovePlan:
                 where=wish.source.state_folder,
                 remedy="Declare it by that name there, and run `headwater validate`.",
             )
-        raise UnknownDataset(
-            f"No update of this pipeline has filled a table {wish.dataset!r}.",
-            where=wish.source.state_folder,
-            remedy="`headwater checkpoints PIPELINE_DIR` lists what storage has. What never ran is renamed in the sources alone.",
-        )
+        raise _unknown(wish, manifest)
     _check_kind(entry)
     if any(pending_replacements(wish.source.state_folder, wish.dataset)):
         raise RefusedForSafety(
@@ -225,6 +222,18 @@ def _is_the_same(move: TableMove, wish: Wish) -> bool:
     begun = (move.source.state_folder, move.source.dataset, move.target.state_folder, move.target.dataset)
     source, target = str(wish.source.state_folder), str(wish.target.state_folder)
     return begun == (source, wish.dataset, target, wish.new_shown)
+
+
+def _unknown(wish: Wish, manifest: Manifest | None) -> UnknownDataset:
+    names = [entry.name for entry in manifest.tables] if manifest is not None else []
+    return UnknownDataset(
+        f"No update of this pipeline has filled a table {wish.dataset!r}.",
+        where=wish.source.state_folder,
+        remedy=did_you_mean(
+            nearest(wish.dataset, names),
+            "`headwater checkpoints PIPELINE_DIR` lists what storage has. What never ran is renamed in the sources alone.",
+        ),
+    )
 
 
 def _check_kind(entry: DatasetEntry) -> None:

@@ -13,7 +13,7 @@ from headwater.delta_log.table_history import deletes_kept_since, head_version
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
-from headwater.preflight.table_file_checks import first_of, missing_files
+from headwater.preflight.table_file_checks import MOST_NAMED, first_of, missing_files
 from headwater.storage.place import Place
 
 
@@ -81,7 +81,7 @@ def change_memory_files_are_gone(start: FlowStart) -> Iterator[Damage]:
                 f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if no older event can come any more, move this folder away, "
                 f"and then: {start.command('mend')}",
             ),
-            tuple(missing[:10]),
+            tuple(missing[:MOST_NAMED]),
             (Repair.FULL_REFRESH,),
         )
 

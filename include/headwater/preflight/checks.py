@@ -20,6 +20,7 @@ from headwater.preflight.delta_source_checks import delta_sources, table_is_gone
 from headwater.preflight.denied_files import checkpoint_is_denied
 from headwater.preflight.file_source_checks import names_are_patterns, planned_files_are_gone
 from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.inferred_schema_checks import inferred_schema_is_damaged
 from headwater.preflight.kafka_checks import messages_are_gone, topic_is_gone
 from headwater.preflight.log_checks import (
     checksums_are_left,
@@ -105,6 +106,7 @@ CHECKS: tuple[Check, ...] = (
     delta_sources,
     messages_are_gone,
     checksums_are_left,
+    inferred_schema_is_damaged,
 )
 # A flow that runs once, or takes snapshots, has no checkpoint of Spark's.
 CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
@@ -118,6 +120,7 @@ CHECKS_OF_ONCE_FLOWS: tuple[Check, ...] = (
     change_record_is_damaged,
     snapshot_versions_are_damaged,
     batches_are_forgotten,
+    inferred_schema_is_damaged,
 )
 # The query of a view has no position.
 CHECKS_OF_VIEWS: tuple[Check, ...] = (
@@ -125,6 +128,7 @@ CHECKS_OF_VIEWS: tuple[Check, ...] = (
     commit_is_damaged,
     role_was_changed,
     files_are_gone,
+    inferred_schema_is_damaged,
 )
 
 

@@ -75,6 +75,10 @@ def _not_sent() -> bool:
     return False
 
 
+def _no_places() -> Sequence[Place]:
+    return ()
+
+
 @dataclass(frozen=True)
 class FlowStart:
     """What a check looks at.
@@ -91,6 +95,7 @@ class FlowStart:
     ``deep``: compare checksums of all files that the next start needs, however large.
     ``has_copy``: whether there is a copy of the checkpoint to restore.
     ``known_identity``: the names in the flow's commits; read from storage where they are not given.
+    ``schemas``: gives the folders in which the pipeline keeps columns that it inferred from files, for the flow and the views that it reads.
     """
 
     pipeline_id: str
@@ -112,6 +117,7 @@ class FlowStart:
     quarantine: Place | None = None
     known_identity: FlowIdentity | None = None
     has_copy: Callable[[], bool] = _not_known
+    schemas: Callable[[], Sequence[Place]] = _no_places
 
     @property
     def folder(self) -> Place:

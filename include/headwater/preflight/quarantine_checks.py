@@ -13,7 +13,7 @@ from headwater.delta_log.table_history import head_version, kept_out_since
 from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import commits_behind_the_state, damage_in_log, holes_in_log
-from headwater.preflight.table_file_checks import first_of, missing_files
+from headwater.preflight.table_file_checks import MOST_NAMED, first_of, missing_files
 
 
 def quarantine_was_lost(start: FlowStart) -> Iterator[Damage]:
@@ -88,6 +88,6 @@ def quarantine_files_are_gone(start: FlowStart) -> Iterator[Damage]:
                 f"headwater run PIPELINE_DIR --full-refresh {start.dataset}; or, if nobody needs the rows that are left, move the folder of "
                 f"the quarantine away, and then: {start.command('mend')}",
             ),
-            tuple(missing[:10]),
+            tuple(missing[:MOST_NAMED]),
             (Repair.FULL_REFRESH,),
         )

@@ -14,6 +14,9 @@ from headwater.preflight.damage import Damage, Repair
 from headwater.preflight.flow_start import FlowStart
 from headwater.storage.place import Place
 
+# So many files are the evidence of a finding at most.
+MOST_NAMED = 10
+
 
 def files_are_gone(start: FlowStart) -> Iterator[Damage]:
     """Files of the newest commit, in a deep check all: their rows count as read, and readers of the table fail."""
@@ -28,7 +31,7 @@ def files_are_gone(start: FlowStart) -> Iterator[Damage]:
                 remedy="Restore them from a backup. If there is none, refill the table from its sources: "
                 f"headwater run PIPELINE_DIR --full-refresh {start.dataset}",
             ),
-            tuple(missing[:10]),
+            tuple(missing[:MOST_NAMED]),
             (Repair.FULL_REFRESH,),
             # The next refresh of a view computes it whole (``incremental.refresh_record``).
             blocks=start.role is not FlowRole.VIEW,

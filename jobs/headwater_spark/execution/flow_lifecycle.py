@@ -13,13 +13,14 @@ from headwater.graph.manifest import FlowEntry
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import FlowLag, flow_lag
 from headwater.storage.listing import looked_over
-from headwater_spark.execution.failures import flow_error
+from headwater_spark.execution.failures import cause_messages, flow_error
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.once_flow import run_once
 from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.remedies import remedies_for
 from headwater_spark.execution.restarts import Start, run_with_restarts
 from headwater_spark.execution.snapshot_flow import run_snapshots
+from headwater_spark.execution.start_checks import refusal_of_files
 from headwater_spark.execution.streaming_write import run_stream
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.execution.view_refresh import refresh_view
@@ -43,7 +44,10 @@ def run_flow(run: FlowRun, *, force: bool, prepare: Callable[[], None] = lambda:
 
 
 def _error(run: FlowRun, failure: BaseException) -> HeadwaterError:
-    """The error of a flow; where another driver has the lease, that is why a commit met another one, and it is said instead."""
+    """The error of a flow; where another driver has the lease, that is why a commit met another one, and it is said instead.
+
+    Where it names a file of the table that is gone, it is the finding that says so.
+    """
     labels = run.context.pipeline.evaluation.labels
     error = flow_error(run.flow, failure, labels)
     if type(error) in (FlowInterrupted, FlowFailed):
@@ -51,7 +55,7 @@ def _error(run: FlowRun, failure: BaseException) -> HeadwaterError:
             run.context.check_lease()
         except LeaseLost as lost:
             return flow_error(run.flow, lost, labels)
-    return error
+    return refusal_of_files(run, error, cause_messages(failure)) if type(error) is FlowFailed else error
 
 
 def _begin(run: FlowRun, start: Start, *, force: bool, prepare: Callable[[], None]) -> None:

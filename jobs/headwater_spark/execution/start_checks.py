@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,14 +16,21 @@ from headwater.delta_log.table_history import epochs_written
 from headwater.doctor.start_facts import flow_start
 from headwater.errors import HeadwaterError, SourceUnreachable
 from headwater.event_log.details import operation_progress
+from headwater.preflight.change_memory_checks import change_memory_files_are_gone
 from headwater.preflight.checks import CHECKS, CHECKS_OF_ONCE_FLOWS, Check, examine, mended
 from headwater.preflight.flow_start import FlowStart
+from headwater.preflight.quarantine_checks import quarantine_files_are_gone
 from headwater.preflight.sink_checks import commit_is_damaged, table_log_has_a_hole
 from headwater.preflight.source_checks import last_offsets, offset_of, source_identity
+from headwater.preflight.table_file_checks import MOST_NAMED, files_are_gone
 from headwater.storage.listing import looked_over
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.update_context import UpdateContext
 from headwater_spark.plans.state_plan import state_plan
+
+# As Spark and delta-rs name the files of a table.
+_DATA_FILE = re.compile(r"\bpart-[\w.-]+\.parquet\b")
+_OF_FILES = (change_memory_files_are_gone, files_are_gone, quarantine_files_are_gone)
 
 
 def check_flow(run: FlowRun, state: FlowState, checks: tuple[Check, ...] = CHECKS) -> FlowStart:
@@ -67,6 +76,26 @@ def refusal_of_log(run: FlowRun, error: Exception) -> Exception:
         return error  # of the flow's own state, which the table's log does not depend on
     damages = examine(start, (table_log_has_a_hole, commit_is_damaged))
     return next((damage.error for damage in damages), error)
+
+
+def refusal_of_files(run: FlowRun, error: HeadwaterError, messages: Sequence[str]) -> HeadwaterError:
+    """The finding that says what is missing beside a file that ``messages`` of a failure name; another error as it is.
+
+    A start looks at the newest files of the table, of its quarantine and of what AUTO CDC remembers; here all are looked at.
+    """
+    names = {name for message in messages for name in _DATA_FILE.findall(message)}
+    if not names:
+        return error
+    pipeline = run.context.pipeline
+    try:
+        start = flow_start(pipeline.project, pipeline.manifest, run.entry, deep=True, brokers=False)
+    except HeadwaterError:
+        return error  # of the flow's own state, which these files do not depend on
+    for damage in examine(start, _OF_FILES):
+        named = any(name in fact for fact in damage.evidence for name in names)
+        if named or len(damage.evidence) == MOST_NAMED:
+            return damage.error
+    return error
 
 
 def bounded_state(run: FlowRun) -> FlowState:

@@ -10,17 +10,20 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+
+from pyspark.sql import SparkSession
 
 from headwater.checkpoints.layout import flow_checkpoint
 from headwater.checkpoints.table_move import refuse_old_names
 from headwater.definitions.trigger import Continuous, ProcessingTime
 from headwater.doctor.begun_actions import record_begun
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UpdateInProgress
 from headwater.event_log.conditions import EventLogNotWritten
 from headwater.event_log.dead_updates import close_dead_updates, close_update
 from headwater.event_log.details import FlowStatus, UpdateState, update_progress
@@ -36,6 +39,7 @@ from headwater.graph.stored_manifest import replace_manifest, seen_manifest, wit
 from headwater.graph.table_owners import refuse_foreign_tables
 from headwater.graph.table_places import refuse_nested_on_disk
 from headwater.graph.update_plan import Selection, UpdatePlan, plan_update
+from headwater.leases.lease import Lease
 from headwater.leases.stop_request import stop_requests
 from headwater.leases.turn import wait_for_turn
 from headwater.metastore.registration import refuse_foreign_entries, refuse_name_clashes
@@ -60,7 +64,7 @@ from headwater_spark.execution.update_records import announce, record_stop
 from headwater_spark.linting.linter import LintReport, lint
 from headwater_spark.resolution.graph_resolution import resolved_pipeline
 from headwater_spark.resolution.incremental_views import with_incremental_views
-from headwater_spark.session import start_session
+from headwater_spark.session import end_session, start_session
 
 # As on Lakeflow: three tries.
 FLOW_RETRIES = 2
@@ -127,6 +131,24 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
     """
     update_id = str(uuid.uuid4())
     wait = _wait_without_executors(project, request, update_id)
+    ends = time.monotonic() + wait.total_seconds()
+    try:
+        return _update(project, request, update_id, partial(_leased, project, update_id, wait))
+    except _SecondInTurn:
+        end_session()
+    # The definition was valid a moment ago, so nothing speaks against a lease before the session.
+    with project.lease(update_id, wait=timedelta(seconds=max(0.0, ends - time.monotonic()))) as lease:
+        return _update(project, request, update_id, lambda _: nullcontext(lease))
+
+
+class _SecondInTurn(Exception):
+    """Another update was first, and this one has executors that it may lack; nothing was written."""
+
+
+def _update(
+    project: PipelineProject, request: UpdateRequest, update_id: str, leased: Callable[[SparkSession], AbstractContextManager[Lease]]
+) -> UpdateResult:  # fmt: skip
+    """The update. ``leased``: gives its lease, or takes it."""
     spark = start_session(project.pipeline_id, spark_settings(project))
     with ExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
@@ -137,7 +159,7 @@ def run_update(project: PipelineProject, request: UpdateRequest) -> UpdateResult
         refuse_selection(project, request.selection)
         refuse_name_clashes(project, pipeline.manifest)
         refuse_once_flows(project, pipeline.manifest, lambda: _completed_once(project, pipeline.manifest))
-        lease = stack.enter_context(project.lease(update_id, wait=wait))
+        lease = stack.enter_context(leased(spark))
         stack.enter_context(stop_requests(project.state_folder, (update_id, request.request_id), stop.signal))
         record_begun(project)
         recorded = _recorded_batches(project)
@@ -312,13 +334,38 @@ def _wait_without_executors(project: PipelineProject, request: UpdateRequest, up
     if request.request_id is None:
         return timedelta(0)
     # YARN ends a driver of its own that has no session after 100 seconds (spark.yarn.am.waitTime).
-    if "SPARK_YARN_STAGING_DIR" in os.environ:
+    if _is_run_by_yarn():
         return _WAIT
     left = wait_for_turn(project.state_folder, _WAIT)
     if not left:
         with project.lease(update_id):  # refused, with whose it is
             pass
     return left
+
+
+@contextmanager
+def _leased(
+    project: PipelineProject, update_id: str, wait: timedelta, spark: SparkSession
+) -> Iterator[Lease]:
+    """The lease inside the block; raises _SecondInTurn where another update has it, and this one would wait with executors.
+
+    A driver in a pod, and one that YARN runs, end with their session: these wait as they are.
+    """
+    gives_back = (
+        bool(wait) and not _is_run_by_yarn() and str(spark.sparkContext.master).startswith(("spark:", "yarn"))
+    )
+    with ExitStack() as stack:
+        try:
+            lease = stack.enter_context(project.lease(update_id, wait=timedelta(0) if gives_back else wait))
+        except UpdateInProgress:
+            if gives_back:
+                raise _SecondInTurn from None
+            raise
+        yield lease
+
+
+def _is_run_by_yarn() -> bool:
+    return "SPARK_YARN_STAGING_DIR" in os.environ
 
 
 @contextmanager

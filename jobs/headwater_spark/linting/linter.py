@@ -13,6 +13,7 @@ from headwater_spark.linting.definition_text import IgnoreComment, SourceFile
 from headwater_spark.linting.flow_case import FlowCase
 from headwater_spark.linting.former_tables import tables_no_longer_filled
 from headwater_spark.linting.key_rules import unsteady_keys
+from headwater_spark.linting.layout_rules import unknown_order_columns
 from headwater_spark.linting.loop_rules import changed_variables
 from headwater_spark.linting.misspelled_settings import (
     misspelled_settings_of_a_flow,
@@ -103,6 +104,7 @@ def _findings(pipeline: ResolvedPipeline, files: Mapping[str, SourceFile]) -> It
     yield from misspelled_settings_of_the_pipeline(pipeline)
     yield from settings_of_lakeflow(pipeline)
     yield from idle_clauses(pipeline)
+    yield from unknown_order_columns(pipeline)
     yield from unreadable_tables(pipeline)
     yield from fixed_transaction_ids(pipeline, files)
     by_flow: dict[str, list[Finding]] = {}

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlparse
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
+from headwater.checkpoints.inferred_schemas import schema_location
 from headwater.checkpoints.layout import FlowCheckpoint, flow_checkpoint
 from headwater.checkpoints.offsets import last_committed_batch
 from headwater.definitions.flow import Flow
@@ -195,7 +196,7 @@ class CloudFiles:
             raise nothing_at(path)  # once files were read there, it may be empty
         digest = hashlib.sha256(f"{options.format}\0{path}".encode()).hexdigest()[:8]
         key = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(path).name)[:40] + "-" + digest
-        location = self._state_folder / "schemas" / flow.owner / key
+        location = schema_location(self._state_folder, flow.owner, key)
         if options.schema_location is not None:
             location = _place(options.schema_location)
         if is_below(location, _place(path)):

@@ -15,6 +15,7 @@ from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadabl
 from headwater.checkpoints.flow_identity import former_names, names_file
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.rights import denied
 from headwater.checkpoints.table_move import journal_file, unfinished_move
 from headwater.errors import InvalidSpec, StorageFailed
 from headwater.files.atomic_files import write_atomically
@@ -172,3 +173,32 @@ def test_the_checks_before_a_start_name_it_alone(storage: Path, part: str):
     assert damage.blocks
     assert not damage.repairs
     assert "STORAGE_NOT_READABLE" not in {damage.condition for damage in examine(start)}
+
+
+def test_a_right_that_is_missing_anywhere(storage: Path):
+    """Where nothing else is known, the folder that shuts one out is named, and whose it is; or the file, or nothing."""
+    file = storage / "closed" / "deep" / "file"
+    file.parent.mkdir(parents=True)
+    (storage / "closed").chmod(0)
+    with another_user(), pytest.raises(PermissionError) as raised:
+        file.read_text()
+    with another_user():
+        error = denied(raised.value)
+        assert f"has no right to {storage / 'closed'} (the folder belongs to user" in error.what
+        assert error.where == str(file)
+    assert "has no right to a file." in denied(PermissionError("a library says so")).what
+    (storage / "closed").chmod(0o700)
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path):
+    """It has to go: nobody is asked to leave it where it is."""
+    checkpoint = flow_checkpoint(tmp_path, "orders", "orders")
+    checkpoint.folder.parent.parent.mkdir(parents=True)
+    Path(str(checkpoint.folder.parent)).write_text("x")
+    with pytest.raises(StorageNotReadable) as raised:
+        checkpoint.read_state()
+    assert "A file lies where a folder is needed. Move it away" in raised.value.remedy
+    assert "leave it" not in raised.value.remedy
+    error = denied(IsADirectoryError(21, "Is a directory", "/x/update.lease"))
+    assert (error.what, error.where) == ("A folder lies where a file is needed.", "/x/update.lease")
+    assert "Move it away" in error.remedy

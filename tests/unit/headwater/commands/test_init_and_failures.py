@@ -77,6 +77,8 @@ def failing(error):
     [
         (FlowFailed("It broke.", where="a.py:3"), 1, "FAILED"),
         (UpdateInProgress("Another one runs."), 3, "REFUSED"),
+        (PermissionError(13, "Permission denied", "/nowhere/x"), 3, "REFUSED"),
+        (NotADirectoryError(20, "Not a directory", "/nowhere/x"), 3, "REFUSED"),
         (ZeroDivisionError("division by zero"), 1, "FAILED"),
         (KeyboardInterrupt(), 1, "FAILED"),
     ],

@@ -191,3 +191,11 @@ def test_killed_between_its_steps(done, capsys, monkeypatch, removed):
     assert (code, answer["tables"][0]["folders"]) == (0, []) if removed > 2 else code == 0
     assert not done.table("silver").exists()
     assert not done.checkpoint("silver").folder.exists()
+
+
+def test_names_as_people_write_them(done, capsys):
+    """A table that is named twice is dropped once; one that is almost a table's is answered with that."""
+    code, answer = call(done, capsys, "gold", "gold", "GOLD")
+    assert (code, [table["dataset"] for table in answer["tables"]]) == (0, ["gold"])
+    code, answer = call(done, capsys, "gol")
+    assert (code, answer["error"]["remedy"]) == (2, "Did you mean 'gold'?")

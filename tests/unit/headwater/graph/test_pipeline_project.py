@@ -207,3 +207,18 @@ def test_a_name_that_is_no_utf_8_has_a_hash(folder: Path):
     before = opened(folder).source_hash()
     (folder / os.fsdecode(b"caf\xe9.py")).write_text("x = 1")
     assert opened(folder).source_hash() != before
+
+
+def test_a_file_in_the_place_of_its_storage(tmp_path: Path):
+    """Where the pipeline's own folder should be, or one above it, the file is named before anything is read."""
+    (tmp_path / "pipeline.yml").write_text("name: p\n")
+    for place in ("storage/pipelines/p", "storage/pipelines"):
+        file = tmp_path / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+        with pytest.raises(UsageError, match=f"{file} is a file") as raised:
+            open_project(tmp_path, storage=tmp_path / "storage", environment={})
+        assert "Move it" in raised.value.remedy
+        file.unlink()
+        if file.name == "p":
+            file.parent.rmdir()

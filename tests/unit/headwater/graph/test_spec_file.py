@@ -243,3 +243,20 @@ def test_an_error_shows_no_value_of_a_key_that_holds_a_secret(tmp_path: Path):
         fault(tmp_path, "name: a\nbrokers: {'kafka:9092': {protocol: SSL, password_env: 'not a name'}}\n")
     )
     assert "'not a name'" in message
+
+
+def test_a_folder_beside_a_pipeline(tmp_path: Path):
+    """Who names a folder in a pipeline, or one of several pipelines, is answered with theirs."""
+    for name in "abcd":
+        (tmp_path / "all" / name / "transformations").mkdir(parents=True)
+        (tmp_path / "all" / name / "pipeline.yml").write_text("name: p\n")
+    with pytest.raises(PipelineNotFound) as inside:
+        find_spec_file(tmp_path / "all" / "a" / "transformations")
+    assert inside.value.remedy == f"A pipeline's folder is {tmp_path / 'all' / 'a'}."
+    with pytest.raises(PipelineNotFound) as above:
+        find_spec_file(tmp_path / "all")
+    first, second, third = (tmp_path / "all" / name for name in "abc")
+    assert above.value.remedy == f"A pipeline's folder is {first} or {second} or {third}, and 1 more."
+    with pytest.raises(PipelineNotFound) as elsewhere:
+        find_spec_file(tmp_path)
+    assert "headwater init" in elsewhere.value.remedy

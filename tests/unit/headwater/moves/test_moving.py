@@ -390,3 +390,9 @@ def test_a_file_that_is_gone_with_the_lease(done, capsys, monkeypatch, lost):
     code, answer = call(done, capsys, "rename", "silver", "purified", "--yes")
     assert answer["error"]["condition"] == ("LEASE_LOST" if lost else "STORAGE_FAILED")
     assert code == (3 if lost else 1)
+
+
+def test_a_name_that_is_almost_a_tables(done, capsys):
+    """It is answered with that one; another name with where to look."""
+    assert call(done, capsys, "rename", "silvr", "x")[1]["error"]["remedy"] == "Did you mean 'silver'?"
+    assert "lists what storage has" in call(done, capsys, "rename", "platinum", "x")[1]["error"]["remedy"]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.headwater_spark.update_parts import context_of, dataset
+from tests.unit.headwater_spark.update_parts import context_of, dataset, run_of
 
 from headwater.checkpoints.layout import FlowCheckpoint
 from headwater.errors import FlowFailed, FlowInterrupted, LeaseLost, RefusedForSafety
@@ -169,3 +169,28 @@ def test_a_flow_that_failed_without_its_lease_says_so(
 def test_outside_of_an_update_nothing_is_tried_again(tmp_path: Path):
     """A backfill or a replay has no attempt left, unless it says so."""
     assert context_of(tmp_path, dataset()).attempts_left is False
+
+
+@pytest.mark.parametrize(
+    ("failure", "asked"),
+    [
+        (FileNotFoundError("lake/part-0.parquet"), True),
+        (ConnectionResetError("part-0.parquet"), False),
+        (LeaseLost("part-0.parquet"), False),
+    ],
+)
+def test_a_failure_that_may_come_of_missing_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failure: Exception, asked: bool
+):
+    """Where nothing else says what it is, the files of the table are looked at; the finding is the flow's error."""
+    messages: list[Any] = []
+    finding = RefusedForSafety("Files are gone.")
+
+    def refusal_of_files(run: Any, error: Any, said: Any) -> Exception:
+        messages.append(said)
+        return finding
+
+    monkeypatch.setattr(flow_lifecycle, "refusal_of_files", refusal_of_files)
+    error = flow_lifecycle._error(run_of(context_of(tmp_path, dataset())), failure)
+    assert (error is finding) is asked
+    assert messages == ([["FileNotFoundError: lake/part-0.parquet"]] if asked else [])

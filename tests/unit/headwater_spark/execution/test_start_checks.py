@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, sink
 from tests.unit.headwater_spark.written_table import commit
 
-from headwater.checkpoints.conditions import TableLogHole
-from headwater.checkpoints.layout import FlowState
+from headwater.checkpoints.conditions import ChangeMemoryLost, TableFilesGone, TableLogHole
+from headwater.checkpoints.layout import FlowState, remembered_changes
 from headwater.definitions.sink import SinkKind
-from headwater.errors import SourceUnreachable
+from headwater.delta_log.commits import commit_file
+from headwater.errors import FlowFailed, SourceUnreachable
 from headwater.graph.manifest import FlowEntry
 from headwater.preflight.flow_start import FlowStart
 from headwater_spark.execution import start_checks
@@ -93,6 +98,42 @@ def test_a_log_that_cant_be_read_is_named(monkeypatch, tmp_path: Path):
     refused = start_checks.refusal_of_log(run, unreadable)
     assert isinstance(refused, TableLogHole)
     assert start_checks.refusal_of_log(run, other) is other
+
+
+@pytest.mark.parametrize("place", ["memory", "table", "quarantine"])
+@pytest.mark.parametrize("harm", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])])
+def test_an_older_file_that_is_missed(monkeypatch, tmp_path: Path, place: str, harm):
+    """A failure that names a file of the flow's own is the finding of the deep check; one that names another file stays as it is."""
+    context: Any = context_of(tmp_path, ORDERS)
+    context.pipeline.manifest.flows = (FlowEntry(name="orders", target="orders", streaming=True),)
+    checkpoint, state = context.checkpoint("orders", "orders"), context.pipeline.project.state_folder
+    places: Any = {
+        "memory": remembered_changes(state, "orders"),
+        "table": context.table_path(ORDERS),
+        "quarantine": tmp_path / "kept_out",
+    }
+    for folder in places.values():
+        for number in range(2):
+            write_deltalake(str(folder), pa.table({"id": [number]}), mode="append")
+    start = FlowStart(
+        "p", "orders", "orders", checkpoint, FlowState(change_memory=1, has_quarantine=True), places["table"], "id",
+        quarantine=places["quarantine"],
+    )  # fmt: skip
+    monkeypatch.setattr(start_checks, "flow_start", lambda *_, deep, brokers: replace(start, deep=deep))
+    run, failed = run_of(context), FlowFailed("Flow 'orders' failed")
+    (older,) = (
+        places[place] / json.loads(line)["add"]["path"]
+        for line in commit_file(places[place], 0).read_text().splitlines()
+        if "add" in json.loads(line)
+    )
+    messages = [f"FileNotFoundError: Object at location lake/{older.name} not found"]
+    assert start_checks.refusal_of_files(run, failed, messages) is failed
+    harm(older)
+    assert start_checks.refusal_of_files(run, failed, ["ValueError: part-0.parquet"]) is failed
+    assert start_checks.refusal_of_files(run, failed, ["ValueError: no file"]) is failed
+    refused = start_checks.refusal_of_files(run, failed, messages)
+    assert isinstance(refused, ChangeMemoryLost if place == "memory" else TableFilesGone)
+    assert older.name in refused.what
 
 
 def test_sources_are_known_in_their_order():

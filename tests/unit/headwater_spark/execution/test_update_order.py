@@ -117,3 +117,63 @@ def test_executors_are_taken_behind_the_other_update(monkeypatch: pytest.MonkeyP
             assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["session", "Enough"]
         assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["waits", "session", "Enough"]
     assert begun(monkeypatch, tmp_path, scheduled, other.close) == ["session", "Enough"]
+
+
+@pytest.mark.parametrize(
+    ("master", "request_id", "in_yarn", "again"),
+    [
+        ("spark://h:7077", "r1", False, True),
+        ("yarn", "r1", False, True),
+        ("yarn", "r1", True, False),
+        ("local[*]", "r1", False, False),
+        ("k8s://h", "r1", False, False),
+        ("yarn", None, False, False),
+    ],
+)
+def test_executors_are_given_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, master: str, request_id: str | None, in_yarn: bool, again: bool
+):  # fmt: skip
+    """The second of two that begin side by side ends its application, waits, and begins again with the lease; others wait as they are."""
+    order: list[str] = []
+    others = ExitStack()
+
+    @contextmanager
+    def lease(_: str, wait: timedelta) -> Iterator[str]:
+        order.append("asks" if not wait else "waits")
+        if wait:
+            others.close()
+        with update_lease(tmp_path, "this one", wait=wait):
+            yield "the lease"
+        order.append("lets go")
+
+    def start_session(*_: object) -> Any:
+        order.append("session")
+        if len(order) == 1:
+            others.enter_context(update_lease(tmp_path, "the other one"))
+        return SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+
+    @contextmanager
+    def resolved(*_: object) -> Iterator[Any]:
+        yield SimpleNamespace(manifest=SimpleNamespace(outputs=()))
+
+    def enough(*_: object) -> None:
+        order.append("update")
+        raise Enough
+
+    if in_yarn:
+        monkeypatch.setenv("SPARK_YARN_STAGING_DIR", "hdfs:///staging")
+    monkeypatch.setattr(update, "start_session", start_session)
+    monkeypatch.setattr(update, "end_session", lambda: order.append("end of the session"))
+    monkeypatch.setattr(update, "resolved_pipeline", resolved)
+    monkeypatch.setattr(update, "plan_update", lambda *_: None)
+    monkeypatch.setattr(update, "_recorded_batches", enough)
+    spec = SimpleNamespace(trigger=AvailableNow(), metastore=None)
+    project: Any = SimpleNamespace(
+        state_folder=tmp_path, lease=lease, pipeline_id="p", spark_conf={}, spec=spec
+    )
+    with pytest.raises((Enough, UpdateInProgress)):
+        run_update(project, UpdateRequest(Selection(), request_id))
+    if again:
+        assert order == ["session", "asks", "end of the session", "waits", "session", "update"]
+    else:
+        assert order == (["session", "waits", "update"] if request_id else ["session", "asks"])
