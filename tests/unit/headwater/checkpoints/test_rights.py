@@ -15,6 +15,7 @@ from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadabl
 from headwater.checkpoints.flow_identity import former_names, names_file
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.offsets import read_offsets
+from headwater.checkpoints.rights import not_readable
 from headwater.checkpoints.table_move import journal_file, unfinished_move
 from headwater.errors import InvalidSpec, StorageFailed
 from headwater.files.atomic_files import write_atomically
@@ -172,3 +173,19 @@ def test_the_checks_before_a_start_name_it_alone(storage: Path, part: str):
     assert damage.blocks
     assert not damage.repairs
     assert "STORAGE_NOT_READABLE" not in {damage.condition for damage in examine(start)}
+
+
+def test_what_keeps_a_file_from_being_read_is_named(storage: Path):
+    """The first folder that this user can't look into, where there is one, else the file itself."""
+    folder = storage / "a" / "b"
+    folder.mkdir(parents=True)
+    file = folder / "c"
+    assert not_readable(file, "what is there", OSError(5, "Input/output error")).where == str(file)
+    (storage / "a").chmod(0)
+    try:
+        with another_user():
+            error = not_readable(file, "what is there", PermissionError(13, "Permission denied"))
+    finally:
+        (storage / "a").chmod(0o755)
+    assert error.where == str(storage / "a")
+    assert "mode 0000" in error.what

@@ -17,7 +17,9 @@ from tests.unit.headwater_spark.written_table import commit
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.flow import Flow
 from headwater.graph.manifest import FlowEntry
+from headwater.incremental.costs import Reach
 from headwater.incremental.refresh_record import ViewLog
+from headwater.incremental.techniques import Technique
 from headwater_spark.execution import flow_writer
 from headwater_spark.execution import view_refresh as full_refresh
 from headwater_spark.rules.expectations import Quality
@@ -142,3 +144,26 @@ def test_a_part_of_a_view(monkeypatch, tmp_path: Path):
     assert "COMPLETE_RECOMPUTE" in technique
     (written,), _ = view(monkeypatch, tmp_path, now="2", schema="id INT")
     assert "overwriteSchema" not in written.options_given
+
+
+def test_what_a_state_keeps_of_a_refresh(tmp_path: Path):
+    """How far changes reached, by the technique that followed them, beside what is known of others; a look that was not made changes nothing."""
+    table = dataset(kind=DatasetKind.MATERIALIZED_VIEW)
+    context: Any = context_of(tmp_path, table)
+    known = {"reach": {"WINDOW_FUNCTION": [0.5, 0.1, 0], "ROW_BASED": [0.9, 0.9, 3]}, "follows": False}
+    state_of(context, refresh=known)
+    rows: Any = None
+    run = run_of(context, table)
+    refresh = full_refresh._Refresh(run, rows, None, {}, {}, whole=False, reason="why")
+    assert refresh.stored() == {**known, "technique": "NO_OP", "reason": "why", "seen": None}
+    refresh.reached = (Technique.ROW_BASED, Reach(0.25, 0.123456, 1))
+    assert refresh.stored()["reach"] == {"WINDOW_FUNCTION": [0.5, 0.1, 0], "ROW_BASED": [0.25, 0.1235, 1]}
+    assert refresh.stored()["follows"] is False
+    refresh.done, refresh.seconds, refresh.predicted, refresh.planned = (
+        Technique.ROW_BASED,
+        2.344,
+        1.5,
+        "ROW_BASED",
+    )
+    assert refresh.stored()["follows"] is True
+    assert refresh.stored()["runs"] == {"ROW_BASED": [[1.5, 2.34]]}

@@ -270,3 +270,37 @@ def test_the_files_of_a_batch(tmp_path: Path, batch: int, files: dict[str, int])
         (log / str(number)).write_text(f"v1\n{json.dumps(entry)}")
     assert unreadable_files._files(tmp_path, 0, 1, batch) == files
     assert unreadable_files._log_offset(tmp_path, 0, batch) == -1
+
+
+class Java:
+    """An object of the JVM with a class, and with answers by the names of its methods."""
+
+    def __init__(self, kind: str, **answers: Any) -> None:
+        self._kind, self._answers = kind, answers
+
+    def getClass(self) -> Any:  # noqa: N802 - Java's name
+        """Its class."""
+        return SimpleNamespace(getName=lambda: f"org.apache.spark.{self._kind}")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self._answers[name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "options", "files"),
+    [
+        ("StreamingRelation", "json", ("Path", "multiLine"), True),
+        ("StreamingRelation", "org.apache.spark.sql.delta.sources.DeltaDataSource", ("path",), False),
+        ("StreamingRelation", "rate", ("rowsPerSecond",), False),
+        ("StreamingRelation", "rate", (), False),
+        ("StreamingRelationV2", "json", ("path",), False),
+    ],
+)
+def test_which_streams_are_of_files(
+    monkeypatch: pytest.MonkeyPatch, kind: str, source: str, options: tuple[str, ...], files: bool
+):
+    """Those from a folder alone: a table's own files, and a source without a folder, are not read again one by one."""
+    monkeypatch.setattr(unreadable_files, "items", list)
+    pairs = [SimpleNamespace(_1=lambda name=name: name) for name in options]
+    data = Java("DataSource", className=source, options=Java("Map", toSeq=pairs))
+    assert unreadable_files.reads_files(Java(kind, dataSource=data)) is files

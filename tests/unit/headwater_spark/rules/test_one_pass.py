@@ -128,3 +128,47 @@ def test_what_is_collected_of_a_row(monkeypatch: pytest.MonkeyPatch):
     own = (quoted("id"), quoted(ROW_TEXT))
     held = [(f"held_{n}", own, one_pass._ROOMS[n], most) for n, most in enumerate((30, 20, 10))]
     assert asked == [("rows", *held), ("counts", "counts")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "quarantined", "slices"),
+    [
+        (0, 0, 1),
+        (7, 7, 1),
+        (9_999, 9_999, 1),
+        (10_000, 10_000, 2),
+        (90_000, 90_000, 4),
+        (8, 7, None),
+        (6, 7, None),
+    ],
+)
+def test_rows_that_were_collected(
+    monkeypatch: pytest.MonkeyPatch, rows: int, quarantined: int, slices: int | None
+):
+    """Many are written by several tasks, at most one a core, few by one; other than were counted, they are not taken for all."""
+
+    class Rows(list[int]):
+        size, addAll = list.__len__, list.extend  # noqa: N815 - Java's names
+
+    java = {
+        "java.util.ArrayList": Rows,
+        "scala.jdk.javaapi.CollectionConverters": SimpleNamespace(asJava=lambda given: given),
+    }
+    monkeypatch.setattr(one_pass, "java_class", lambda _, name: java[name])
+    monkeypatch.setattr(one_pass, "DataFrame", lambda frame, _: frame)
+    quality = SimpleNamespace(quarantined=quarantined)
+    monkeypatch.setattr(one_pass, "read_fates", lambda *_: quality)
+    rendered = SimpleNamespace(drop=lambda *_: SimpleNamespace(_jdf=SimpleNamespace(schema=lambda: "schema")))
+    monkeypatch.setattr(one_pass, "render", lambda *_: rendered)
+    context = SimpleNamespace(
+        defaultParallelism=4,
+        _jsc=SimpleNamespace(parallelize=lambda given, number: (len(given), number)),
+    )
+    made = SimpleNamespace(createDataFrame=lambda given, schema: (*given, schema))
+    session = SimpleNamespace(_jvm=None, sparkContext=context, _jsparkSession=made)
+    collected = {"held_0": list(range(rows // 2)), "held_1": None, "held_2": list(range(rows - rows // 2))}
+    seen = SimpleNamespace(_jo=SimpleNamespace(getAsJava=lambda: collected))
+    observation: Any = SimpleNamespace(rows=seen, counts=SimpleNamespace(get=None))
+    marked: Any = SimpleNamespace(sparkSession=session)
+    answer = one_pass.read_observed(marked, RULES, observation)
+    assert answer == (quality, None if slices is None else (rows, slices, "schema"))
