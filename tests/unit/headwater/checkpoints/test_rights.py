@@ -180,7 +180,9 @@ def test_what_keeps_a_file_from_being_read_is_named(storage: Path):
     folder = storage / "a" / "b"
     folder.mkdir(parents=True)
     file = folder / "c"
-    assert not_readable(file, "what is there", OSError(5, "Input/output error")).where == str(file)
+    error = not_readable(file, "what is there", OSError(5, "Input/output error"))
+    assert error.where == str(file)
+    assert error.what == f"It is not known what is there: Input/output error: {file}."
     (storage / "a").chmod(0)
     try:
         with another_user():

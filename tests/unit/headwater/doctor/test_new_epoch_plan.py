@@ -104,3 +104,37 @@ def test_the_oldest_messages(
     sources = tuple(SimpleNamespace(kind=kind) for kind in kinds)
     case: Any = SimpleNamespace(stateful=stateful, start=SimpleNamespace(sources=sources))
     assert module._oldest(case) == oldest
+
+
+@pytest.mark.parametrize("offsets", [(), ("1",), (None,), ([1],), ({"logOffset": 3},), ("a", "b")])
+def test_offsets_that_are_none(grown: Pipeline, offsets: tuple[Any, ...]):
+    """One too few or too many, a text, and a number of files, which says nothing about which files these are."""
+    with pytest.raises(UsageError, match="offset"):
+        plan(grown, from_offsets=offsets)
+
+
+def test_offsets_that_were_given(grown: Pipeline):
+    """The new epoch begins where they say, and what that leaves out is counted."""
+    repair = plan(grown, from_offsets=(delta_offset(grown.table("bronze"), 2),))
+    assert (begins(repair), repair.lost) == (2, "what 1 rows of the source give (its versions 1 to 1)")
+
+
+def test_a_moment_of_each_kind_of_source(monkeypatch: pytest.MonkeyPatch, grown: Pipeline):
+    """Every stream has its own position, in the order of the query: a version, a list of files, the offsets of that moment."""
+    monkeypatch.setattr(module, "_offsets_at", lambda _, __, millis: {"t": {"0": millis}})
+    monkeypatch.setattr(module, "_version_at", lambda _, millis: 1 if millis == 7 else 0)
+    monkeypatch.setattr(module, "lines_by_age", lambda source, millis: [source.name, millis])
+    table = SimpleNamespace(table=grown.table("bronze"), kind=SourceKind.DELTA, name="bronze")
+    files, topic, other = (
+        SimpleNamespace(table=None, kind=kind, name=str(kind)) for kind in (SourceKind.FILES, SourceKind.KAFKA, SourceKind.OTHER)
+    )  # fmt: skip
+
+    def position(*sources: Any) -> Any:
+        case: Any = SimpleNamespace(start=SimpleNamespace(sources=sources))
+        return module._position(case, RepairOptions(from_time=7))
+
+    ends, lines = position(topic, table, files)
+    assert ends == ('{"t":{"0":7}}', json.dumps(delta_offset(grown.table("bronze"), 1), separators=(",", ":")), '{"logOffset":0}')  # fmt: skip
+    assert lines == {2: [str(SourceKind.FILES), 7]}
+    with pytest.raises(RepairNotPossible, match="can't be begun at a time"):
+        position(topic, other)

@@ -207,3 +207,40 @@ def test_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert json.loads(said["settings"]["spark.databricks.delta.commitInfo.userMetadata"])["batch"] == 3
     assert conf.now == {}
     assert source is not None
+
+
+INT, LONG = T.IntegerType(), T.LongType()
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "steps"),
+    [
+        (None, LONG, []), (INT, INT, []), (LONG, INT, []), (T.MapType(INT, INT), T.ArrayType(INT), []),
+        (INT, LONG, ["a row of struct<a:bigint>"]),
+        (T.DateType(), T.TimestampNTZType(), ["timestampNtz", "a row of struct<a:timestamp_ntz>"]),
+    ],
+)  # fmt: skip
+def test_remembered_rows_are_widened(
+    monkeypatch: pytest.MonkeyPatch, stored: T.DataType | None, wanted: T.DataType, steps: list[str]
+):
+    """Only where their type does not hold the new one, and can be widened to it; otherwise nothing is written."""
+    done: list[str] = []
+
+    class Rows(SimpleNamespace):
+        def withColumn(self, _: str, value: Any) -> Any:  # noqa: N802 - Spark's name
+            writer = SimpleNamespace(save=lambda _: done.append(value))
+            for name in ("format", "mode", "option"):
+                setattr(writer, name, lambda *_: writer)
+            return SimpleNamespace(write=writer)
+
+    def row(kind: T.DataType) -> T.StructType:
+        return T.StructType([T.StructField("a", kind)])
+
+    schema = T.StructType([] if stored is None else [T.StructField(side_table.ROW, row(stored))])
+    monkeypatch.setattr(SideTable, "read", lambda _: Rows(columns=schema.names, schema=schema))
+    table = SimpleNamespace(addFeatureSupport=done.append)
+    monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(forPath=lambda *_: table))
+    monkeypatch.setattr(side_table, "F", SimpleNamespace(col=lambda _: "a row"))
+    monkeypatch.setattr(side_table, "fitted", lambda value, _, wider: f"{value} of {wider.simpleString()}")
+    side_of(Path("side")).widen(row(wanted))
+    assert done == steps

@@ -187,8 +187,10 @@ def test_a_destination_is_saved_once(
     context = context_of(tmp_path, dataset())
     checkpoint = state_of(context, sink_id=before)
     monkeypatch.setattr(FlowRun, "destination_id", lambda _: now)
-    assert streaming_write._save_destination(run_of(context)) is (after is not None)
-    assert checkpoint.read_state().sink_id == after
+    run = run_of(context)
+    assert streaming_write._save_destination(run) is (after is not None)
+    saved = checkpoint.read_state()
+    assert (saved.sink_id, saved.table) == (after, str(run.table) if before is None and now else None)
 
 
 @pytest.mark.parametrize(
