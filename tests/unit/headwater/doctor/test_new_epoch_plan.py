@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -106,11 +107,55 @@ def test_the_oldest_messages(
     assert module._oldest(case) == oldest
 
 
-@pytest.mark.parametrize("offsets", [(), ("1",), (None,), ([1],), ({"logOffset": 3},), ("a", "b")])
+VERSION = {"reservoirVersion": 1, "index": -1}
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        (), ("1",), (None,), ([1],), ({"logOffset": 3},), ("a", "b"), ({"t": {"0": 1}},), (VERSION,),
+        ({**VERSION, "reservoirVersion": "1", "reservoirId": "i"},),
+    ],
+)  # fmt: skip
 def test_offsets_that_are_none(grown: Pipeline, offsets: tuple[Any, ...]):
-    """One too few or too many, a text, and a number of files, which says nothing about which files these are."""
+    """One too few or too many, a text, a number of files, which says nothing about which files these are, and one of another kind."""
     with pytest.raises(UsageError, match="offset"):
         plan(grown, from_offsets=offsets)
+
+
+@pytest.mark.parametrize(("offset", "fits"), [({"t": {"0": 1}}, True), ({"t": 1}, False), (VERSION, False)])
+def test_offsets_of_topics(offset: dict[str, Any], fits: bool):
+    """Each topic has its partitions."""
+    source: Any = SimpleNamespace(table=None, kind=SourceKind.KAFKA, name="t")
+    if fits:
+        assert module._requested_offsets((source,), (offset,)) == (json.dumps(offset, separators=(",", ":")),)
+        return
+    with pytest.raises(UsageError, match="is not an offset of"):
+        module._requested_offsets((source,), (offset,))
+
+
+def test_a_source_that_was_made_anew(grown: Pipeline):
+    """Versions of the table that is there now say nothing of the one that was read: no plan says that no row is lost, or comes again."""
+    before = delta_offset(grown.table("bronze"), 1)
+    shutil.rmtree(str(grown.table("bronze")))
+    for rows in ((1,), (2, 3)):
+        write_rows(grown.table("bronze"), *rows)
+    for version in (0, 1, 2):
+        repair = plan(grown, from_version=version)
+        assert repair.lost.startswith("can't be known")
+        assert repair.doubled.startswith("can't be known")
+    with pytest.raises(UsageError, match="in another table than") as refused:
+        plan(grown, from_offsets=(before,))
+    assert "--from-version" in refused.value.remedy
+
+
+def test_a_flow_that_reads_no_table_any_more(grown: Pipeline):
+    """Where its new source is no table, what the step costs is not counted in versions of the old one."""
+    source = SimpleNamespace(table=None)
+    case: Any = SimpleNamespace(start=SimpleNamespace(sources=(source,)), by_key=False)
+    lost, doubled = module._cost(case, ('{"t":{"0":5}}',))
+    assert lost == doubled
+    assert lost.startswith("can't be known")
 
 
 def test_offsets_that_were_given(grown: Pipeline):
