@@ -138,3 +138,12 @@ def test_kafka_start_before_the_first_batch(tmp_path):
     (folder / "0").write_bytes(b'\x00v1\n{"ev"')
     with pytest.raises(CheckpointUnreadable):
         offsets.kafka_initial_offset(tmp_path)
+
+
+def test_a_file_that_is_none(tmp_path):
+    """A folder in its place, or bytes that are no text, are damage: storage that is away for a moment, or a missing right, is not."""
+    (tmp_path / "offsets" / "0").mkdir(parents=True)
+    (tmp_path / "offsets" / "1").write_bytes(b"v1\n\xff")
+    for batch in (0, 1):
+        with pytest.raises(CheckpointUnreadable, match="can't be read"):
+            offsets.read_offsets(tmp_path, batch)
