@@ -147,3 +147,14 @@ def test_a_file_that_is_none(tmp_path):
     for batch in (0, 1):
         with pytest.raises(CheckpointUnreadable, match="can't be read"):
             offsets.read_offsets(tmp_path, batch)
+
+
+def test_the_newest_of_several_compacted_logs(tmp_path):
+    """It stands for the others, which Spark removes some time later; files of other names are none."""
+    folder = tmp_path / "sources" / "0"
+    folder.mkdir(parents=True)
+    for name in ("9.compact", "19.compact", "x.compact", "18", "20", ".20.crc"):
+        (folder / name).write_text("v1\n" + entry(f"{name}.json", 3))
+    assert offsets.file_log_entries(tmp_path, 0) == (19, {18, 20})
+    assert [f.path for f in offsets.files_seen(tmp_path)] == ["/data/19.compact.json", "/data/20.json"]
+    assert offsets.file_log_entries(tmp_path, 1) == (-1, set())

@@ -10,7 +10,9 @@ import pytest
 from tests.unit.headwater.metrics.conftest import Pipeline, write_checkpoint
 
 from headwater.checkpoints.layout import FlowCheckpoint
-from headwater.doctor.flow_case import _seen
+from headwater.delta_log.table_history import FlowCommit
+from headwater.doctor import flow_case as module
+from headwater.doctor.flow_case import FlowCase, _seen
 
 CHANGES: dict[str, Callable[[FlowCheckpoint], object]] = {
     "a batch was planned": lambda one: (one.epoch_folder(0) / "offsets" / "9").write_text("v1"),
@@ -32,3 +34,30 @@ def test_what_shows_that_somebody_was_at_a_checkpoint(done: Pipeline, change: st
     assert [Path(str(log)).name for log, _ in before[1]] == ["offsets", "commits"]  # type: ignore[attr-defined]
     CHANGES[change](checkpoint)
     assert _seen(checkpoint) != before
+
+
+@pytest.mark.parametrize(
+    ("epochs", "lost", "live"), [((0, 3), True, 3), ((0, 3), False, 0), ((0,), True, 0), ((), True, 0)]
+)
+def test_the_epoch_of_a_flow_whose_state_is_lost(
+    done: Pipeline, monkeypatch: pytest.MonkeyPatch, epochs: tuple[int, ...], lost: bool, live: int
+):
+    """The newest that the table has rows of; a state that is there is believed."""
+    commits = [FlowCommit(version, epoch, ("q", version), 1) for version, epoch in enumerate(epochs)]
+    monkeypatch.setattr(module, "flow_commits", lambda *_: commits)
+    if lost:
+        done.checkpoint("silver").state_file.unlink()
+    case = FlowCase(done.project, done.manifest, done.flow("silver"))
+    assert case.epoch == live
+
+
+def test_the_last_batch_that_the_table_has(done: Pipeline, monkeypatch: pytest.MonkeyPatch):
+    """Of the live epoch alone; a commit of no batch (a replay, a backfill) counts for none."""
+    numbers: list[tuple[int, int | None]] = [(0, 7), (0, 8), (0, None), (1, 30)]
+    commits = [
+        FlowCommit(version, epoch, None if batch is None else ("q", batch), 1)
+        for version, (epoch, batch) in enumerate(numbers)
+    ]
+    monkeypatch.setattr(module, "flow_commits", lambda *_: commits)
+    case = FlowCase(done.project, done.manifest, done.flow("silver"))
+    assert (case.epoch, case.written) == (0, 8)
