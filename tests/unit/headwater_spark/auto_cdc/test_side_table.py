@@ -244,3 +244,12 @@ def test_remembered_rows_are_widened(
     monkeypatch.setattr(side_table, "fitted", lambda value, _, wider: f"{value} of {wider.simpleString()}")
     side_of(Path("side")).widen(row(wanted))
     assert done == steps
+
+
+def test_nothing_is_remembered_of_a_first_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No table is looked at, also of a flow with truncates: the answer has the keys' columns and no row."""
+    monkeypatch.setattr(side_table, "keys_about", None)
+    columns = SimpleNamespace(keys=("key",), truncate="an expression")
+    batch: Any = SimpleNamespace(columns=columns, local=rows(1, 2).table)
+    known = side_of(tmp_path / "side").remembered_keys(batch)
+    assert (known.column_names, known.num_rows) == (["key"], 0)

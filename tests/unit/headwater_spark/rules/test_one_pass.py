@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 
 from headwater.definitions.expectation import Expectation, ViolationAction
@@ -172,3 +172,14 @@ def test_rows_that_were_collected(
     marked: Any = SimpleNamespace(sparkSession=session)
     answer = one_pass.read_observed(marked, RULES, observation)
     assert answer == (quality, None if slices is None else (rows, slices, "schema"))
+
+
+@pytest.mark.parametrize(("moment", "fits"), [("1899-12-31", False), ("1900-01-01", True), (None, True)])
+def test_rows_with_times_of_another_calendar(moment: str | None, fits: bool):
+    """They would not come back as they were, so that none is collected; times of the record, which is text by then, do not count."""
+    place = {"topic": None, "partition": None, "offset": None, "file": "f", "record": {"at": "1850-01-01"}}
+    kinds = {"at": TimestampType(), SOURCE: StructType([*PLACE.fields]).add("record", StructType().add("at", TimestampType()))}  # fmt: skip
+    values = {**row(1, bad=False), "at": moment, SOURCE: place}
+    frame: Any = Frame([values], ["id", "at", "bad", "odd", SOURCE], types=kinds)
+    (seen,) = render(mark_rows(frame, RULES), RULES).rows  # type: ignore[attr-defined]
+    assert [seen[name] for name in one_pass._ROOMS] == [1 if fits else None, None, None]

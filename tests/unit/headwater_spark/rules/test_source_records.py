@@ -93,3 +93,17 @@ def test_how_a_record_is_carried(monkeypatch: pytest.MonkeyPatch, plan: Operator
     session: Any = None
     assert repr(module._carried(plan, session, cheap=False)) == carried
     assert module._carried(plan, session, cheap=True) is None
+
+
+@pytest.mark.parametrize(("carried", "cheap"), [("a plan", False), (None, True)])
+def test_a_query_with_records_or_without(monkeypatch: pytest.MonkeyPatch, carried: str | None, cheap: bool):
+    """Where a row has no one record the query stays what it is."""
+    asked: list[Any] = []
+    monkeypatch.setattr(module, "_carried", lambda plan, _, cheap: asked.append((plan, cheap)) or carried)
+    monkeypatch.setattr(module, "frame_of", lambda plan, _: f"the frame of {plan}")
+    execution = SimpleNamespace(analyzed=lambda: "analysed")
+    frame: Any = SimpleNamespace(sparkSession=None, _jdf=SimpleNamespace(queryExecution=lambda: execution))
+    answer = module.with_source.__wrapped__(frame, cheap=cheap)  # type: ignore[attr-defined]
+    assert (answer is frame) is (carried is None)
+    assert carried is None or answer == "the frame of a plan"
+    assert asked == [("analysed", cheap)]
