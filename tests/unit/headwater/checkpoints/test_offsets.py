@@ -158,3 +158,16 @@ def test_the_newest_of_several_compacted_logs(tmp_path):
     assert offsets.file_log_entries(tmp_path, 0) == (19, {18, 20})
     assert [f.path for f in offsets.files_seen(tmp_path)] == ["/data/19.compact.json", "/data/20.json"]
     assert offsets.file_log_entries(tmp_path, 1) == (-1, set())
+
+
+@pytest.mark.parametrize(
+    ("mark", "watermark"),
+    [('v1\n{"nextBatchWatermarkMs":5}', 5), ('v1\n{"nextBatchWatermarkMs":0}', None), ("v1\n{}", None), ("v1", None), ("v1\n[]", None)],
+)  # fmt: skip
+def test_the_watermark_of_a_mark(tmp_path, mark: str, watermark: int | None):
+    """A mark that says none, or that has no second line, has none."""
+    assert offsets.watermark_ms(tmp_path) is None
+    plan(tmp_path, 0, KAFKA)
+    commit(tmp_path, 0)
+    (tmp_path / "commits" / "0").write_text(mark)
+    assert offsets.watermark_ms(tmp_path) == watermark

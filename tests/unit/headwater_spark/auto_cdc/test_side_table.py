@@ -253,3 +253,33 @@ def test_nothing_is_remembered_of_a_first_batch(tmp_path: Path, monkeypatch: pyt
     batch: Any = SimpleNamespace(columns=columns, local=rows(1, 2).table)
     known = side_of(tmp_path / "side").remembered_keys(batch)
     assert (known.column_names, known.num_rows) == (["key"], 0)
+
+
+@pytest.mark.parametrize(("name", "properties"), [("key", {}), ("a key, with blanks", side_table.BY_NAME)])
+def test_the_first_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, properties: dict[str, str]
+):
+    """It has no rows; columns whose names a file can't have are mapped from the beginning."""
+    said: dict[str, str] = {}
+    made: list[Any] = []
+
+    class Builder:
+        def location(self, _: str) -> Builder:
+            return self
+
+        def property(self, key: str, value: str) -> Builder:
+            said[key] = value
+            return self
+
+        def addColumns(self, schema: T.StructType) -> Builder:  # noqa: N802 - Delta's name
+            made.append(schema)
+            return self
+
+        def execute(self) -> None:
+            made.append("executed")
+
+    monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(createIfNotExists=lambda _: Builder()))
+    monkeypatch.setattr(side_table, "remove_empty_logs", lambda *_: None)
+    side_of(tmp_path)._make(T.StructType([T.StructField(name, T.LongType(), nullable=False)]))
+    assert said == properties
+    assert made == [T.StructType([T.StructField(name, T.LongType())]), "executed"]
