@@ -118,13 +118,16 @@ def _unknown(project: PipelineProject, manifest: Manifest | None, dataset: str) 
 
 def _lost(tables: Sequence[Place]) -> str:
     """The rows of a table and of its quarantine; what the sources still hold can be read again."""
-    counts = [rows_of_table(table) for table in tables if table_exists(table)]
+    counts = {table: rows_of_table(table) for table in tables if table_exists(table)}
     if not counts:
         return NOTHING
-    if None in counts:
+    if None in counts.values():
         return "all rows of the table; how many can't be known"
-    kept_out = f", and {counts[1]} that its rules kept out" if len(counts) > 1 else ""
-    return f"{counts[0]} rows of the table{kept_out}"
+    kept_out = next((rows for folder, rows in counts.items() if folder != tables[0]), None)
+    if tables[0] not in counts:  # a drop that was killed has left the quarantine alone
+        return f"{kept_out} rows that its rules kept out"
+    more = "" if kept_out is None else f", and {kept_out} that its rules kept out"
+    return f"{counts[tables[0]]} rows of the table{more}"
 
 
 def drop(

@@ -146,12 +146,27 @@ def _requested_offsets(sources: tuple[StreamSource, ...], offsets: tuple[Any, ..
             remedy="Give one a stream, in the order in which `checkpoints inspect --json` shows them.",
         )
     for source, offset in zip(sources, offsets, strict=True):
-        if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
+        if not _is_offset(offset, source):
             raise UsageError(
                 f"{offset!r} is not an offset of {source.name!r}.",
                 remedy="Give offsets as `checkpoints inspect --json` shows them; files are begun with --from-time.",
             )
+        if source.table is not None and offset["reservoirId"] != table_id(source.table):
+            raise UsageError(
+                f"{offset!r} is a position in another table than {source.name!r} is now.",
+                where=source.table,
+                remedy="Where the table was made anew, name one of its versions (--from-version), or begin at the start.",
+            )
     return tuple(json.dumps(offset, separators=(",", ":")) for offset in offsets)
+
+
+def _is_offset(offset: Any, source: StreamSource) -> bool:
+    """Whether a value is a position in a source of this kind, as far as its form says."""
+    if not isinstance(offset, dict) or file_offset(json.dumps(offset)) is not None:
+        return False
+    if source.table is not None:
+        return type(offset.get("reservoirVersion")) is int and "reservoirId" in offset
+    return source.kind is not SourceKind.KAFKA or all(isinstance(parts, dict) for parts in offset.values())
 
 
 def delta_offset(table: Place, version: int) -> str:
@@ -195,22 +210,24 @@ def _cost(case: FlowCase, position: Positions) -> tuple[str, str]:
     table = (case.start.sources or (None,))[0]
     if len(position) != 1 or table is None or table.table is None:
         return unknown, REPLACED if case.by_key else unknown
-    now = _live_version(case)
+    begins = json.loads(position[0] or "{}")
+    now = _live_version(case, begins["reservoirId"])
     # After a rewind, the live epoch is behind rows that an earlier epoch wrote to the table.
     if now is None or (case.written is None and chain(case)):
         return unknown, REPLACED if case.by_key else unknown
-    begins = int(json.loads(position[0] or "{}")["reservoirVersion"])
-    lost = _source_rows(table.table, now, begins)
-    doubled = _source_rows(table.table, begins, now)
+    lost = _source_rows(table.table, now, begins["reservoirVersion"])
+    doubled = _source_rows(table.table, begins["reservoirVersion"], now)
     return lost, REPLACED if case.by_key else doubled
 
 
-def _live_version(case: FlowCase) -> int | None:
+def _live_version(case: FlowCase, table: str) -> int | None:
+    """The version at which the live epoch stands; None where that is not known, or is one of another table than of this id."""
     last = max(case.start.committed, default=None)
     text = case.positions.get(max(case.positions)) if case.positions else None
     try:
         text = read_offsets(case.start.folder, last).sources if last is not None else text
-        return int(json.loads((text or (None,))[0] or "{}")["reservoirVersion"])
+        position = json.loads((text or (None,))[0] or "{}")
+        return int(position["reservoirVersion"]) if position["reservoirId"] == table else None
     except (CheckpointUnreadable, KeyError, ValueError):
         return None
 

@@ -147,7 +147,7 @@ def test_a_new_key_counts_within_a_minute(monkeypatch: pytest.MonkeyPatch):
     make(monkeypatch, **{**KEYS, "login": "another"})
     now += 59
     assert login_variables("lake") == before
-    now += 2
+    now += 1
     assert login_variables("lake")["AWS_ACCESS_KEY_ID"] == "another"
 
 

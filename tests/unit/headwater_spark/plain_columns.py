@@ -284,8 +284,20 @@ def filter(column: Column, keep: Callable[..., Column]) -> Column:  # noqa: A001
 
 def transform(column: Column, change: Callable[[Column], Column]) -> Column:
     return Column(
-        lambda row: _null(values := column.of(row), True, lambda: [change(lit(v)).of(row) for v in values])
+        lambda row: _null(
+            values := column.of(row), True, lambda: [or_null(change(lit(v)).of(row)) for v in values]
+        )
     )
+
+
+def transform_values(column: Column, change: Callable[[Column, Column], Column]) -> Column:
+    def changed(row: Row) -> Any:
+        values = column.of(row)
+        return _null(
+            values, True, lambda: {k: or_null(change(lit(k), lit(v)).of(row)) for k, v in values.items()}
+        )
+
+    return Column(changed)
 
 
 def lower(column: Column) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from tests.delta_vectors import enable_vectors
@@ -73,3 +74,19 @@ def test_rows_of_a_table_whose_rows_may_be_marked(orders):
     orders.append([1, 2, 3])
     enable_vectors(orders.path)
     assert change_range._rows(orders.path, 0, []) == 3
+
+
+def test_a_range_is_dealt_with_again_as_it_was(orders):
+    """With the bounds that it had, where the table stands at its end or has gone on; a table that is gone or went back breaks it."""
+    orders.append([1])
+    orders.append([2])
+    begun = range_after(NAME, orders.path, None)
+    assert the_same_range(orders.path, begun) == begun
+    orders.append([3])
+    assert the_same_range(orders.path, begun) == begun
+    for broken in (replace(begun, end_version=3), replace(begun, table_id="another")):
+        with pytest.raises(ChangeFeedBroken, match="is gone, or was recreated"):
+            the_same_range(orders.path, broken)
+    shutil.rmtree(orders.path)
+    with pytest.raises(ChangeFeedBroken, match="is gone, or was recreated"):
+        the_same_range(orders.path, begun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.change_feed import consumer
 from headwater.change_feed.consumer import ChangeConsumer
 from headwater.errors import ChangeFeedBroken, UpdateInProgress, UsageError
 from headwater.storage.walking import remove_tree
@@ -116,3 +117,12 @@ def test_a_damaged_position_is_named(orders, reader, home, text):
             look()
         assert broken.value.where == str(home / "reader.json")
     assert (home / "reader.json").read_text() == text
+
+
+@pytest.mark.parametrize("start", ["latest", 0])
+def test_a_table_that_is_made_between_two_looks(orders, reader, home, monkeypatch, start):
+    """A reader that does not begin with what the table holds is not given it because there was no table a moment before."""
+    orders.append([1])
+    monkeypatch.setattr(consumer, "table_head", lambda _: None)
+    assert reader(start).next_range() is None
+    assert not (home / "reader.json").exists()

@@ -72,3 +72,13 @@ def test_sources_of_other_kinds_are_left_alone(tmp_path: Path):
     (folder / "sources/0").rename(folder / "sources/2")
     (folder / "offsets/0").write_text('v1\n{}\n-\n{"reservoirVersion":3}\n{"logOffset":0}')
     assert forget_overwritten(folder, {"/in/a.json": 6}) == ["/in/a.json"]
+
+
+def test_files_that_are_none_of_the_log(tmp_path: Path):
+    """What somebody else left in its folder is neither read nor changed."""
+    folder = checkpoint(tmp_path, {"0": [("/in/a.json", 5, 0)]}, committed=0)
+    others = {name: folder / "sources/0" / name for name in ("_SUCCESS", "0.bak", ".0.compact.tmp")}
+    for file in others.values():
+        file.write_text('v1\n{"path": "file:/in/a.json", "timestamp": 5, "batchId": 0}')
+    assert forget_overwritten(folder, {"/in/a.json": 6}) == ["/in/a.json"]
+    assert not any("superseded" in file.read_text() for file in others.values())

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from headwater.checkpoints import listing
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.listing import list_checkpoints
 
@@ -52,3 +57,19 @@ def test_an_epoch_that_is_damaged(tmp_path: Path):
     assert (damaged.epoch, damaged.last_batch, whole.epoch, whole.last_batch) == (0, None, 1, 7)
     assert damaged.problem
     assert whole.problem is None
+
+
+@pytest.mark.parametrize(("ahead", "age"), [(-3600, 3600), (0, 0), (60, 0)])
+def test_the_age_of_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int, age: int):
+    """Since its last batch was marked; by a clock that is behind the storage's it is new, and not of the future."""
+    folder = flow_checkpoint(tmp_path, "t", "f").epoch_folder(0)
+    for log, content in (("offsets", 'v1\n{}\n{"logOffset":3}'), ("commits", "v1\n{}")):
+        (folder / log).mkdir(parents=True)
+        (folder / log / "7").write_text(content)
+    os.utime(folder / "commits" / "7", (1_000_000 + ahead,) * 2)
+    monkeypatch.setattr(listing, "time", SimpleNamespace(time=lambda: 1_000_000.0))
+    (entry,) = list_checkpoints(tmp_path)
+    assert (entry.age, entry.last_batch) == (age, 7)
+    (folder / "commits" / "7").unlink()
+    (entry,) = list_checkpoints(tmp_path)
+    assert entry.age is None

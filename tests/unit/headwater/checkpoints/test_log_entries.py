@@ -8,7 +8,7 @@ import pytest
 from tests.unit.headwater.checkpoints.test_checksums import with_checksums
 
 from headwater.checkpoints.checksums import checksum_file
-from headwater.checkpoints.log_entries import EntryFault, fault_of, write_entry
+from headwater.checkpoints.log_entries import EntryFault, fault_of, put_aside, write_entry
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,20 @@ def test_an_entry_is_written_without_the_checksum_of_before(tmp_path: Path):
     write_entry(file, "v1\n{}")
     assert not checksum_file(file).exists()
     assert fault_of(file) is None
+
+
+def test_what_is_put_aside_stays(tmp_path: Path):
+    """Each time under a name of its own, and without a checksum, by which Spark would refuse what is written there next."""
+    (tmp_path / "commits").mkdir()
+    file = tmp_path / "commits" / "7"
+    for text in ("first", "second", "third"):
+        with_checksums(file, text.encode())
+        put_aside(file)
+    assert put_aside(file) is None
+    assert list((tmp_path / "commits").iterdir()) == []
+    aside = tmp_path / ".aside" / "commits"
+    assert {one.name: one.read_text() for one in aside.iterdir()} == {
+        "7": "first",
+        "7.1": "second",
+        "7.2": "third",
+    }

@@ -138,3 +138,36 @@ def test_kafka_start_before_the_first_batch(tmp_path):
     (folder / "0").write_bytes(b'\x00v1\n{"ev"')
     with pytest.raises(CheckpointUnreadable):
         offsets.kafka_initial_offset(tmp_path)
+
+
+def test_a_file_that_is_none(tmp_path):
+    """A folder in its place, or bytes that are no text, are damage: storage that is away for a moment, or a missing right, is not."""
+    (tmp_path / "offsets" / "0").mkdir(parents=True)
+    (tmp_path / "offsets" / "1").write_bytes(b"v1\n\xff")
+    for batch in (0, 1):
+        with pytest.raises(CheckpointUnreadable, match="can't be read"):
+            offsets.read_offsets(tmp_path, batch)
+
+
+def test_the_newest_of_several_compacted_logs(tmp_path):
+    """It stands for the others, which Spark removes some time later; files of other names are none."""
+    folder = tmp_path / "sources" / "0"
+    folder.mkdir(parents=True)
+    for name in ("9.compact", "19.compact", "x.compact", "18", "20", ".20.crc"):
+        (folder / name).write_text("v1\n" + entry(f"{name}.json", 3))
+    assert offsets.file_log_entries(tmp_path, 0) == (19, {18, 20})
+    assert [f.path for f in offsets.files_seen(tmp_path)] == ["/data/19.compact.json", "/data/20.json"]
+    assert offsets.file_log_entries(tmp_path, 1) == (-1, set())
+
+
+@pytest.mark.parametrize(
+    ("mark", "watermark"),
+    [('v1\n{"nextBatchWatermarkMs":5}', 5), ('v1\n{"nextBatchWatermarkMs":0}', None), ("v1\n{}", None), ("v1", None), ("v1\n[]", None)],
+)  # fmt: skip
+def test_the_watermark_of_a_mark(tmp_path, mark: str, watermark: int | None):
+    """A mark that says none, or that has no second line, has none."""
+    assert offsets.watermark_ms(tmp_path) is None
+    plan(tmp_path, 0, KAFKA)
+    commit(tmp_path, 0)
+    (tmp_path / "commits" / "0").write_text(mark)
+    assert offsets.watermark_ms(tmp_path) == watermark

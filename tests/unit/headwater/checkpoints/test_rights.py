@@ -15,7 +15,7 @@ from headwater.checkpoints.conditions import FlowStateDamaged, StorageNotReadabl
 from headwater.checkpoints.flow_identity import former_names, names_file
 from headwater.checkpoints.layout import FlowState, flow_checkpoint
 from headwater.checkpoints.offsets import read_offsets
-from headwater.checkpoints.rights import denied
+from headwater.checkpoints.rights import denied, not_readable
 from headwater.checkpoints.table_move import journal_file, unfinished_move
 from headwater.errors import InvalidSpec, StorageFailed
 from headwater.files.atomic_files import write_atomically
@@ -202,3 +202,21 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path):
     error = denied(IsADirectoryError(21, "Is a directory", "/x/update.lease"))
     assert (error.what, error.where) == ("A folder lies where a file is needed.", "/x/update.lease")
     assert "Move it away" in error.remedy
+
+
+def test_what_keeps_a_file_from_being_read_is_named(storage: Path):
+    """The first folder that this user can't look into, where there is one, else the file itself."""
+    folder = storage / "a" / "b"
+    folder.mkdir(parents=True)
+    file = folder / "c"
+    error = not_readable(file, "what is there", OSError(5, "Input/output error"))
+    assert error.where == str(file)
+    assert error.what == f"It is not known what is there: Input/output error: {file}."
+    (storage / "a").chmod(0)
+    try:
+        with another_user():
+            error = not_readable(file, "what is there", PermissionError(13, "Permission denied"))
+    finally:
+        (storage / "a").chmod(0o755)
+    assert error.where == str(storage / "a")
+    assert "mode 0000" in error.what

@@ -199,3 +199,19 @@ def test_names_as_people_write_them(done, capsys):
     assert (code, [table["dataset"] for table in answer["tables"]]) == (0, ["gold"])
     code, answer = call(done, capsys, "gol")
     assert (code, answer["error"]["remedy"]) == (2, "Did you mean 'gold'?")
+
+
+@pytest.mark.parametrize(
+    ("rows", "lost"),
+    [
+        ({}, "no rows"), ({"t": 3}, "3 rows of the table"), ({"t": 3, "q": 2}, "3 rows of the table, and 2 that its rules kept out"),
+        ({"t": None, "q": 2}, "all rows of the table; how many can't be known"),
+        ({"t": 3, "q": None}, "all rows of the table; how many can't be known"),
+        ({"q": 2}, "2 rows that its rules kept out"),
+    ],
+)  # fmt: skip
+def test_which_rows_a_drop_loses(monkeypatch, rows, lost):
+    """Those of the table and of its quarantine, also where a drop that was killed has left that one alone."""
+    monkeypatch.setattr(dropping, "table_exists", lambda table: table in rows)
+    monkeypatch.setattr(dropping, "rows_of_table", lambda table: rows[table])
+    assert dropping._lost(["t", "q"]) == lost

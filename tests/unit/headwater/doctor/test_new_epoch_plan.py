@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -104,3 +105,81 @@ def test_the_oldest_messages(
     sources = tuple(SimpleNamespace(kind=kind) for kind in kinds)
     case: Any = SimpleNamespace(stateful=stateful, start=SimpleNamespace(sources=sources))
     assert module._oldest(case) == oldest
+
+
+VERSION = {"reservoirVersion": 1, "index": -1}
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        (), ("1",), (None,), ([1],), ({"logOffset": 3},), ("a", "b"), ({"t": {"0": 1}},), (VERSION,),
+        ({**VERSION, "reservoirVersion": "1", "reservoirId": "i"},),
+    ],
+)  # fmt: skip
+def test_offsets_that_are_none(grown: Pipeline, offsets: tuple[Any, ...]):
+    """One too few or too many, a text, a number of files, which says nothing about which files these are, and one of another kind."""
+    with pytest.raises(UsageError, match="offset"):
+        plan(grown, from_offsets=offsets)
+
+
+@pytest.mark.parametrize(("offset", "fits"), [({"t": {"0": 1}}, True), ({"t": 1}, False), (VERSION, False)])
+def test_offsets_of_topics(offset: dict[str, Any], fits: bool):
+    """Each topic has its partitions."""
+    source: Any = SimpleNamespace(table=None, kind=SourceKind.KAFKA, name="t")
+    if fits:
+        assert module._requested_offsets((source,), (offset,)) == (json.dumps(offset, separators=(",", ":")),)
+        return
+    with pytest.raises(UsageError, match="is not an offset of"):
+        module._requested_offsets((source,), (offset,))
+
+
+def test_a_source_that_was_made_anew(grown: Pipeline):
+    """Versions of the table that is there now say nothing of the one that was read: no plan says that no row is lost, or comes again."""
+    before = delta_offset(grown.table("bronze"), 1)
+    shutil.rmtree(str(grown.table("bronze")))
+    for rows in ((1,), (2, 3)):
+        write_rows(grown.table("bronze"), *rows)
+    for version in (0, 1, 2):
+        repair = plan(grown, from_version=version)
+        assert repair.lost.startswith("can't be known")
+        assert repair.doubled.startswith("can't be known")
+    with pytest.raises(UsageError, match="in another table than") as refused:
+        plan(grown, from_offsets=(before,))
+    assert "--from-version" in refused.value.remedy
+
+
+def test_a_flow_that_reads_no_table_any_more(grown: Pipeline):
+    """Where its new source is no table, what the step costs is not counted in versions of the old one."""
+    source = SimpleNamespace(table=None)
+    case: Any = SimpleNamespace(start=SimpleNamespace(sources=(source,)), by_key=False)
+    lost, doubled = module._cost(case, ('{"t":{"0":5}}',))
+    assert lost == doubled
+    assert lost.startswith("can't be known")
+
+
+def test_offsets_that_were_given(grown: Pipeline):
+    """The new epoch begins where they say, and what that leaves out is counted."""
+    repair = plan(grown, from_offsets=(delta_offset(grown.table("bronze"), 2),))
+    assert (begins(repair), repair.lost) == (2, "what 1 rows of the source give (its versions 1 to 1)")
+
+
+def test_a_moment_of_each_kind_of_source(monkeypatch: pytest.MonkeyPatch, grown: Pipeline):
+    """Every stream has its own position, in the order of the query: a version, a list of files, the offsets of that moment."""
+    monkeypatch.setattr(module, "_offsets_at", lambda _, __, millis: {"t": {"0": millis}})
+    monkeypatch.setattr(module, "_version_at", lambda _, millis: 1 if millis == 7 else 0)
+    monkeypatch.setattr(module, "lines_by_age", lambda source, millis: [source.name, millis])
+    table = SimpleNamespace(table=grown.table("bronze"), kind=SourceKind.DELTA, name="bronze")
+    files, topic, other = (
+        SimpleNamespace(table=None, kind=kind, name=str(kind)) for kind in (SourceKind.FILES, SourceKind.KAFKA, SourceKind.OTHER)
+    )  # fmt: skip
+
+    def position(*sources: Any) -> Any:
+        case: Any = SimpleNamespace(start=SimpleNamespace(sources=sources))
+        return module._position(case, RepairOptions(from_time=7))
+
+    ends, lines = position(topic, table, files)
+    assert ends == ('{"t":{"0":7}}', json.dumps(delta_offset(grown.table("bronze"), 1), separators=(",", ":")), '{"logOffset":0}')  # fmt: skip
+    assert lines == {2: [str(SourceKind.FILES), 7]}
+    with pytest.raises(RepairNotPossible, match="can't be begun at a time"):
+        position(topic, other)

@@ -161,3 +161,13 @@ def test_a_position_without_a_checkpoint_before_it_has_its_partitions(done):
     )
     offsets = read_offsets(done.checkpoint("silver").live_folder(), 1)
     assert offsets.metadata["conf"] == {"spark.sql.shuffle.partitions": "7"}
+
+
+def test_an_epoch_that_begins_anew(done):
+    """It is the live one as soon as its state is written, with nothing of what the old one had come to; the old one stays."""
+    before = content(done.checkpoint("silver").epoch_folder(0))
+    assert open_empty(case_of(done, "silver"), ours) == "epoch 1 is live, at the beginning of its sources"
+    state = done.checkpoint("silver").read_state()
+    assert (state.epoch, state.completed, state.query_id, state.first_batch) == (1, False, None, 0)
+    assert done.checkpoint("silver").epochs() == [0]
+    assert content(done.checkpoint("silver").epoch_folder(0)) == before

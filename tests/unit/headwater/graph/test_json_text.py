@@ -56,8 +56,12 @@ def test_any_text_is_read_or_refused(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1 /* no end', '{"a": "no end // x', '{"a": NaN}', "{name: a}", "name: a", '"a"']
-)
+    "text",
+    [
+        '{"a": 1} /* no end', '{"a": 1} /*/', '{"a": 1} /*', '{"a": 1 /* no end', '{"a": "no end // x', '{"a": NaN}', "{name: a}",
+        "name: a", '"a"',
+    ],
+)  # fmt: skip
 def test_what_is_no_json(text: str):
     """A comment without an end is not passed over; a mapping of YAML is left to YAML."""
     assert not looks_like_json(text)
@@ -67,3 +71,9 @@ def test_what_is_no_json(text: str):
 def test_a_megabyte_is_read_at_once(piece: str):
     """The work grows with the length of a text and no faster."""
     plain_json("{" + piece * (1 << 19))
+
+
+@pytest.mark.parametrize("comment", ["/**/", "/***/", "/*/*/", "// */", "//"])
+def test_the_shortest_comments(comment: str):
+    """A comment may hold nothing, and what looks like the end or the beginning of one."""
+    assert plain_json(f'{{"a": 1}} {comment}') == '{"a": 1} ' + " " * len(comment)

@@ -168,3 +168,14 @@ def test_generated_yaml(tmp_path: Path, data: dict[Any, Any]):
 def test_generated_text(tmp_path: Path, content: bytes):
     """Any bytes, and any row of YAML's own signs, too."""
     _answer(tmp_path, content)
+
+
+def test_what_is_read_as_json(tmp_path: Path):
+    """A file of that name, whatever is in it, and one of YAML that begins as JSON and is read as such; a mapping in braces is YAML."""
+    file, json_file = tmp_path / "pipeline.yml", tmp_path / "pipeline.JSON"
+    for text in ('{"name": "a" // what it is called\n}', "{name: a}"):
+        file.write_text(text)
+        assert parse_spec(file)[0] == {"name": "a"}
+    json_file.write_text("{name: a}")
+    with pytest.raises(InvalidSpec, match="is not JSON"):
+        parse_spec(json_file)

@@ -87,3 +87,16 @@ def test_what_has_an_order_passes(edges: list[tuple[str, str, bool]]):
     check_waits(
         flows, NAMES, {name: [o for n, o, waits in down if n == name and not waits] for name in NAMES}
     )
+
+
+def test_the_line_of_a_flow_that_waits():
+    """Of a circle of waiting and reading the line of what waits is shown: what only reads has no name to take out."""
+    reads = Flow("b", "b", lambda: None, SourceLocation("reads.py", 1))
+    for flows in ([flow("a", "b"), reads], [reads, flow("a", "b")]):
+        with pytest.raises(DatasetCycle) as caught:
+            check_waits(flows, ("a", "b"), {"b": ["a"]})
+        assert caught.value.where == "s.py:7"
+    other = Flow("other", "a", lambda: None, SourceLocation("other.py", 1))
+    with pytest.raises(DatasetCycle) as caught:
+        check_waits([other, flow("a", "b"), reads], ("a", "b"), {"b": ["a"]})
+    assert caught.value.where == "s.py:7"

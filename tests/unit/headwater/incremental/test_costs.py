@@ -10,6 +10,7 @@ from headwater.incremental.costs import (
     FIRST_RUN,
     FIXED_SECONDS,
     LOOK_SECONDS,
+    LOOKED_INTO_BYTES,
     SMALL_FULL_SECONDS,
     SMALL_SECONDS,
     Effort,
@@ -26,6 +27,7 @@ from headwater.incremental.costs import (
     predicted_incremental,
     predicted_part,
     rejected,
+    worth_a_look,
 )
 from headwater.incremental.techniques import Technique
 
@@ -187,3 +189,19 @@ def test_settings_that_can_not_be(key: str, value: str):
 def test_predictions_are_corrected_by_the_last_runs(runs: list[list[float]], expected: float):
     """By the median of how they came out, so that one slow run decides nothing; and never beyond all measure."""
     assert corrected(10.0, runs) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changed", "full", "worth"),
+    [
+        (LOOKED_INTO_BYTES - 1, SMALL_SECONDS, True), (LOOKED_INTO_BYTES - 1, SMALL_SECONDS - 0.1, False),
+        (LOOKED_INTO_BYTES, 60.0, False), (LOOKED_INTO_BYTES // 4, 60.0, True), (LOOKED_INTO_BYTES // 4, 0.1, True),
+    ],
+)  # fmt: skip
+def test_rows_that_are_compared_first(changed: int, full: float, worth: bool):
+    """Few bytes of a view that takes its time are looked into though they are most of a source; many only where the share is small."""
+    sources = [
+        SourceSize("small", LOOKED_INTO_BYTES, changed),
+        SourceSize("still", 10 * LOOKED_INTO_BYTES, 0),
+    ]
+    assert worth_a_look(Limits(), sources, full) is worth

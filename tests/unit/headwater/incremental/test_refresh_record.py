@@ -181,3 +181,19 @@ def test_a_copy_of_a_source_that_was_brought_back(tmp_path: Path):
     assert not state.is_of_another_history(made("silent", None))
     assert not state.is_of_another_history(tmp_path / "gone")
     assert not SourceState("t", 1).is_of_another_history(made("older record", 6))
+
+
+REPLAY = [{"commitInfo": {"userMetadata": '{"pipeline": "p", "flow": "v"}'}}, add("a")]
+
+
+@pytest.mark.parametrize(
+    ("commits", "gone", "foreign"),
+    [([[add("a")]], 0, None), ([[add("a")], [add("b")]], 0, None), ([[add("a")], [add("b")]], 1, 2), ([REPLAY, [add("b")]], 0, 2)],
+    ids=["a commit", "two commits", "the first of the log is gone", "a replay before"],
+)  # fmt: skip
+def test_a_log_without_a_refresh(tmp_path: Path, commits, gone: int, foreign: int | None):
+    """Rows that were there from the beginning are nobody's change; where the log may have lost a refresh, or has a replay, they are."""
+    view = table(tmp_path / "v", *commits)
+    for version in range(gone):
+        (view / "_delta_log" / f"{version:020d}.json").unlink()
+    assert view_log(view, "p", "v") == ViewLog(foreign)

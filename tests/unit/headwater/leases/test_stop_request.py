@@ -111,3 +111,10 @@ def test_a_request_that_may_be_there_still_is_not_taken_back(
     withdraw_stop(tmp_path, "u1")
     assert not is_stop_requested(tmp_path, "u1")
     withdraw_stop(tmp_path, "u1")
+
+
+def test_a_pipeline_that_has_not_run_yet(tmp_path: Path):
+    """Its driver may be on its way: the request waits for it, and a second one says the same."""
+    for _ in range(2):
+        request_stop(tmp_path / "storage" / "orders", "r1")
+        assert is_stop_requested(tmp_path / "storage" / "orders", "r1")

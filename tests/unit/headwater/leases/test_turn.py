@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.leases import turn
 from headwater.leases.file_lease import update_lease
 from headwater.leases.turn import wait_for_turn
 
@@ -55,3 +56,11 @@ def test_who_has_it_to_the_end(tmp_path: Path):
     with update_lease(tmp_path, "first"):
         assert not wait_for_turn(tmp_path, timedelta(seconds=2.5), clock=clock, sleep=clock.sleep)
     assert clock.seconds == 2.5
+
+
+def test_a_lease_whose_file_is_gone_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whoever has it may end between two looks: that is waited for, and nothing fails."""
+    clock, answers = Clock(), iter([True, False])
+    monkeypatch.setattr(turn, "is_held", lambda _: next(answers))
+    left = wait_for_turn(tmp_path, MINUTE, clock=clock, sleep=clock.sleep)
+    assert (left, clock.sleeps) == (timedelta(seconds=59), 1)

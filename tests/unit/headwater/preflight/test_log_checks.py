@@ -278,3 +278,15 @@ def test_whole_logs_are_no_finding(tmp_path: Path):
             metadata_was_lost, last_mark_is_damaged, last_mark_was_lost, offsets_are_damaged, offsets_are_missing,
         ):  # fmt: skip
             assert list(check(start)) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded", "same"),
+    [
+        ('{"a": 1, "b": 2}', '{"b":2,"a":1}', True), ('{"a": 1}', '{"a": 2}', False), (None, None, True),
+        ("shard-7", "shard-7", True), ("shard-7", "shard-8", False), (None, "shard-7", False), (None, "null", True),
+    ],
+)  # fmt: skip
+def test_positions_are_compared_by_value(there: str | None, recorded: str | None, same: bool):
+    """However their JSON is written; a source may write another text than JSON."""
+    assert (module._value(there) == module._value(recorded)) is same

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.unit.headwater.preflight.started import started
 
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
 from headwater.delta_log.commits import commit_file
@@ -16,6 +17,7 @@ from headwater.preflight.flow_start import FlowStart
 from headwater.preflight.sink_checks import (
     checkpoint_was_lost,
     commit_is_damaged,
+    query_id_was_changed,
     table_was_dropped,
     table_was_recreated,
 )
@@ -131,3 +133,11 @@ def test_readers_take_an_empty_commit_for_one_without_rows(tmp_path: Path):
     commit_file(start.table, 2).write_bytes(b"")
     table = DeltaTable(str(start.table))
     assert (table.version(), len(table.file_uris())) == (2, 2)
+
+
+def test_an_id_that_can_not_be_read_is_no_other_one(tmp_path: Path):
+    """The check of damaged files says so; this one neither fails nor takes the query for another."""
+    start = started(tmp_path, [0])
+    for text in ("{", "[]", ""):
+        (start.folder / "metadata").write_text(text)
+        assert list(query_id_was_changed(start)) == []

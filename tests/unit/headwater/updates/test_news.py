@@ -13,6 +13,7 @@ from tests.unit.headwater.metrics.conftest import write_rows
 from headwater.checkpoints.layout import FlowState
 from headwater.checkpoints.pending_replacement import PendingReplacement
 from headwater.contract.arguments import parse_run_arguments
+from headwater.graph.update_plan import Selection
 from headwater.storage.walking import remove_tree
 from headwater.updates import news
 from headwater.updates.news import has_news, news_for
@@ -230,3 +231,16 @@ def test_rows_that_were_read_at_loading_are_news(done, monkeypatch: pytest.Monke
     read = done.manifest.model_copy(update={"rows_read": True})
     monkeypatch.setattr(news, "read_manifest", lambda _: read)
     assert has_news(done.project).reasons == ("the sources query tables while they are loaded",)
+
+
+@pytest.mark.parametrize(("failed", "runs"), [(("gold",), True), ((), False)])
+def test_an_update_of_what_failed(done, monkeypatch, failed: tuple[str, ...], runs: bool):
+    """It runs where the last update left a table undone, or where that is not known; it never looks for anything new."""
+    arguments = parse_run_arguments([str(done.project.folder), "--refresh-failed"])
+    monkeypatch.setattr(news, "with_failed", lambda *_: Selection(tables=failed))
+    monkeypatch.setattr(news, "has_news", None)
+    verdict = news_for(done.project, arguments)
+    assert (verdict is None) is runs
+    assert runs or (verdict.moved, verdict.manifest) == (False, done.manifest)
+    (done.project.state_folder / "manifest.json").unlink()
+    assert news_for(done.project, arguments) is None

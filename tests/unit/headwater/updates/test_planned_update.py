@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headwater.definitions.dataset import DatasetKind
+from headwater.errors import InvalidSpec
 from headwater.graph.update_plan import RefreshStage, ResetStage, UpdatePlan
 from headwater.metrics.backlog import Backlog
+from headwater.updates import planned_update as module
 from headwater.updates.planned_update import PlannedFlow, PlannedUpdate
 
 STAGES = tuple(RefreshStage(name, DatasetKind.STREAMING_TABLE, (name,)) for name in ("one", "other"))
@@ -66,3 +71,40 @@ def test_a_plan_as_json(capsys):
         4,
         2,
     )
+
+
+class Stored:
+    """A manifest: whether it is of these sources, and of which parameters."""
+
+    def __init__(self, *, fits: bool = True, parameters: str = "now") -> None:
+        self._fits, self.parameters_hash = fits, parameters
+
+    def fits(self, _: object) -> bool:
+        return self._fits
+
+
+FITS, OLDER, OTHERS = Stored(), Stored(fits=False), Stored(parameters="others")
+
+
+@pytest.mark.parametrize(
+    ("last", "committed", "chosen"),
+    [
+        (FITS, None, FITS), (FITS, OLDER, FITS), (None, FITS, FITS), (OLDER, FITS, FITS), (OTHERS, FITS, FITS),
+        (InvalidSpec("damaged"), FITS, FITS), (OLDER, OTHERS, None), (None, None, None), (None, InvalidSpec("damaged"), None),
+    ],
+)  # fmt: skip
+def test_the_manifest_that_a_plan_is_made_of(monkeypatch: pytest.MonkeyPatch, last, committed, chosen):
+    """That of the last update or the committed one, if it is of these sources and parameters; one that can't be read is passed over."""
+    manifests = {"state": last, "folder": committed}
+
+    def read(file: Path) -> object:
+        answer = manifests[file.parent.name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "read_manifest", read)
+    project: Any = SimpleNamespace(
+        state_folder=Path("state"), folder=Path("folder"), parameters_hash=lambda: "now"
+    )
+    assert module.fitting_manifest(project) is chosen

@@ -116,3 +116,16 @@ def test_an_event_that_truncates_deletes_no_key():
     frame: Any = Frame(sent, EVENT, session=SimpleNamespace(conf=Conf()))
     with change_batch(frame, both, None, fast_path=False) as batch:
         assert (batch.received, batch.remaining, batch.deletes) == (3, 2, 1)
+
+
+@pytest.mark.parametrize(("history", "moments", "ties"), [
+    (False, [3, 3, 4], 1), (True, [3, 3, 4], 1), (False, [3, 4], 0), (True, [3, 4], 0), (False, [3, 3, 3], 2), (True, [3, 3, 3], 2),
+])  # fmt: skip
+def test_events_with_the_sequence_of_another(history: bool, moments: list[int], ties: int):
+    """They are counted by key: which of them counts, their values decide."""
+    rows = [event(1, at, "U", str(number), None) for number, at in enumerate(moments)]
+    rows.append(event(2, 3, "U", "a", None))
+    types: dict[str, T.DataType] = {"name": T.StringType(), "city": T.StringType(), "op": T.StringType()}
+    frame: Any = Frame(rows, EVENT, types=types, session=SimpleNamespace(conf=Conf()))
+    with change_batch(frame, columns_of(history=history), "main.py:1", fast_path=False) as batch:
+        assert (batch.received, batch.ties) == (len(rows), ties)

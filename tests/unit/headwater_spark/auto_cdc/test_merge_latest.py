@@ -212,3 +212,25 @@ def test_a_source_that_is_read_twice(monkeypatch: pytest.MonkeyPatch, local: boo
     target = Merged(FLOWS["kept, truncates"], merge_latest)
     target.apply([event(1, 1, "U", "a", None), event(1, 2, op, None, None)])
     assert target.table.copied == [copied]
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_events_of_keys_that_are_not_remembered(monkeypatch: pytest.MonkeyPatch, known: int):
+    """None of them is a tie, whatever the target has of the key; those of remembered keys are compared with what is remembered."""
+    events_ = pa.table({"key": [1, 2, 3], DELETE: [False] * 3})
+    new = events_.slice(known)
+    monkeypatch.setattr(module, "split_by_keys", lambda *_: (new, events_.slice(0, known)))
+    monkeypatch.setattr(module, "local_frame", lambda *_: None)
+    compared: list[Any] = []
+    current = SimpleNamespace(select=lambda *_: pa.table({"key": [1], DELETE: [False], module._TIE: [True]}))
+    monkeypatch.setattr(module, "_current", lambda *given: compared.append(given) or current)
+    monkeypatch.setattr(module, "on_driver", lambda table: SimpleNamespace(table=table))
+    batch: Any = SimpleNamespace(
+        local=events_, columns=SimpleNamespace(keys=("key",)), events=SimpleNamespace(schema=T.StructType()),
+        with_events=lambda rows: rows,
+    )  # fmt: skip
+    side: Any = SimpleNamespace(spark=None, rows_about=lambda rows: rows.num_rows)
+    live = module._live_on_driver(batch, side, None).table
+    ties = dict(zip(live["key"].to_pylist(), live[module._TIE].to_pylist(), strict=True))
+    assert ties == {1: bool(known), 2: False, 3: False}
+    assert [remembered for _, remembered, _ in compared] == [1] * known

@@ -93,3 +93,11 @@ def test_a_column_that_is_gone():
     table = PlainTable(columns.target_schema.add("age", T.LongType()), session=SimpleNamespace(conf=Conf()))
     with pytest.raises(FlowFailed, match="'age'"):
         apply([], 1, columns, table)
+
+
+def test_the_key_that_is_there_twice():
+    """It is named, and not another one of the snapshot."""
+    columns = columns_of()
+    rows = [{"key": key, "name": "a", "city": None} for key in (1, 2, 2, 3)]
+    with pytest.raises(DuplicateKey, match=r"the key key = 2;"):
+        apply(rows, 1, columns, table_of(columns))

@@ -207,3 +207,79 @@ def test_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert json.loads(said["settings"]["spark.databricks.delta.commitInfo.userMetadata"])["batch"] == 3
     assert conf.now == {}
     assert source is not None
+
+
+INT, LONG = T.IntegerType(), T.LongType()
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "steps"),
+    [
+        (None, LONG, []), (INT, INT, []), (LONG, INT, []), (T.MapType(INT, INT), T.ArrayType(INT), []),
+        (INT, LONG, ["a row of struct<a:bigint>"]),
+        (T.DateType(), T.TimestampNTZType(), ["timestampNtz", "a row of struct<a:timestamp_ntz>"]),
+    ],
+)  # fmt: skip
+def test_remembered_rows_are_widened(
+    monkeypatch: pytest.MonkeyPatch, stored: T.DataType | None, wanted: T.DataType, steps: list[str]
+):
+    """Only where their type does not hold the new one, and can be widened to it; otherwise nothing is written."""
+    done: list[str] = []
+
+    class Rows(SimpleNamespace):
+        def withColumn(self, _: str, value: Any) -> Any:  # noqa: N802 - Spark's name
+            writer = SimpleNamespace(save=lambda _: done.append(value))
+            for name in ("format", "mode", "option"):
+                setattr(writer, name, lambda *_: writer)
+            return SimpleNamespace(write=writer)
+
+    def row(kind: T.DataType) -> T.StructType:
+        return T.StructType([T.StructField("a", kind)])
+
+    schema = T.StructType([] if stored is None else [T.StructField(side_table.ROW, row(stored))])
+    monkeypatch.setattr(SideTable, "read", lambda _: Rows(columns=schema.names, schema=schema))
+    table = SimpleNamespace(addFeatureSupport=done.append)
+    monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(forPath=lambda *_: table))
+    monkeypatch.setattr(side_table, "F", SimpleNamespace(col=lambda _: "a row"))
+    monkeypatch.setattr(side_table, "fitted", lambda value, _, wider: f"{value} of {wider.simpleString()}")
+    side_of(Path("side")).widen(row(wanted))
+    assert done == steps
+
+
+def test_nothing_is_remembered_of_a_first_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No table is looked at, also of a flow with truncates: the answer has the keys' columns and no row."""
+    monkeypatch.setattr(side_table, "keys_about", None)
+    columns = SimpleNamespace(keys=("key",), truncate="an expression")
+    batch: Any = SimpleNamespace(columns=columns, local=rows(1, 2).table)
+    known = side_of(tmp_path / "side").remembered_keys(batch)
+    assert (known.column_names, known.num_rows) == (["key"], 0)
+
+
+@pytest.mark.parametrize(("name", "properties"), [("key", {}), ("a key, with blanks", side_table.BY_NAME)])
+def test_the_first_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, properties: dict[str, str]
+):
+    """It has no rows; columns whose names a file can't have are mapped from the beginning."""
+    said: dict[str, str] = {}
+    made: list[Any] = []
+
+    class Builder:
+        def location(self, _: str) -> Builder:
+            return self
+
+        def property(self, key: str, value: str) -> Builder:
+            said[key] = value
+            return self
+
+        def addColumns(self, schema: T.StructType) -> Builder:  # noqa: N802 - Delta's name
+            made.append(schema)
+            return self
+
+        def execute(self) -> None:
+            made.append("executed")
+
+    monkeypatch.setattr(side_table, "DeltaTable", SimpleNamespace(createIfNotExists=lambda _: Builder()))
+    monkeypatch.setattr(side_table, "remove_empty_logs", lambda *_: None)
+    side_of(tmp_path)._make(T.StructType([T.StructField(name, T.LongType(), nullable=False)]))
+    assert said == properties
+    assert made == [T.StructType([T.StructField(name, T.LongType())]), "executed"]

@@ -120,10 +120,12 @@ def test_tables_by_their_names(tmp_path: Path):
 def test_the_report_of_a_backfill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool, state: str):
     """All tables are planned before the first is filled; a plan is not called done."""
     steps: list[str] = []
+    begun: list[Any] = []
     context: Any = context_of(tmp_path, dataset("a"), dataset("b"))
 
     @contextmanager
-    def live(*_: object) -> Any:
+    def live(project: object, backfill_id: str, request_id: str) -> Any:
+        begun.append((project, backfill_id, request_id))
         yield context
 
     def fill(_context: object, plan: str, _arguments: object) -> list[Any]:
@@ -146,5 +148,6 @@ def test_the_report_of_a_backfill(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     arguments: Any = SimpleNamespace(chosen=Chosen(), tables=("a", "b"), dry_run=dry_run, request_id="r")
     report = module.run_backfill(context.pipeline.project, arguments)
     assert steps == ["plan a", "plan b", "fill a", "fill b"]
+    assert begun == [(context.pipeline.project, report.backfill_id, "r")]
     assert (report.state, report.seconds, report.tables) == (state, 3.5, ("table a", "table b"))
     assert ("dry run" in str(report.__dict__)) is dry_run

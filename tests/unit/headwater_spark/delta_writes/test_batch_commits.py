@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.headwater_spark.written_table import commit
 
 from headwater.delta_log.table_history import has_transaction, head_version
+from headwater_spark.delta_writes import batch_commits as module
 from headwater_spark.delta_writes.batch_commits import (
     BatchCommits,
     as_metadata,
@@ -138,3 +139,15 @@ def test_metadata_that_is_added_counts():
         engine="merge", rows=2
     )
     assert json.loads(batch.user_metadata) == {"flow": "f", "engine": "merge", "rows": 2}
+
+
+def test_each_commit_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A query may run for days: what was read of the log is not read again, and nothing before the first version that was to be read."""
+    for batch in range(3):
+        commit(tmp_path, transactions={"q": batch})
+    read: list[str] = []
+    head = module.commit_head
+    monkeypatch.setattr(module, "commit_head", lambda file: read.append(file.name) or head(file))
+    commits = BatchCommits(tmp_path, "q", since=1)
+    assert [commits.find(batch) is None for batch in (0, 0, 2, 3, 3)] == [True, True, False, True, True]
+    assert read == [f"{version:020d}.json" for version in (1, 2)]

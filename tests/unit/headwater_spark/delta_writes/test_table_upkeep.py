@@ -255,3 +255,31 @@ def test_a_table_that_a_catalog_manages_is_refused(tmp_path):
     managed_table(tmp_path / "t")
     with pytest.raises(CatalogManagedTable, match="A catalog manages this table"):
         apply_declaration(None, dataset("t"), TABLE, tmp_path / "t", None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared", "said"),
+    [
+        (None, (), []), ([], (), []), (["Id"], ("id",), []), (["`a.b`"], ("a.b",), []),
+        ([], ("id",), ["(`id`)"]), (["id"], (), ["NONE"]), (["id", "day"], ("day", "id"), ["(`day`, `id`)"]),
+    ],
+)  # fmt: skip
+def test_clustering_that_an_overwrite_drops(
+    monkeypatch, tmp_path: Path, stored: list[str] | None, declared: tuple[str, ...], said: list[str]
+):
+    """It is declared again where it is another one, in letters that count alike; a table that never had any is not asked."""
+    features = [] if stored is None else ["clustering"]
+    log = SimpleNamespace(protocol=lambda: SimpleNamespace(writer_features=features))
+    monkeypatch.setattr(table_upkeep, "delta_table", lambda _: log)
+    monkeypatch.setattr(table_upkeep, "columns_of", lambda _: dict.fromkeys(["id", "day", "a.b"]))
+    texts: list[str] = []
+
+    def sql(text: str) -> Any:
+        if not text.startswith("DESCRIBE DETAIL"):
+            texts.append(text.rpartition("CLUSTER BY ")[2])
+        chosen = SimpleNamespace(collect=lambda: [(stored,)])
+        return SimpleNamespace(select=lambda _: chosen)
+
+    session: Any = SimpleNamespace(sql=sql)
+    table_upkeep.keep_clustering(session, dataset(cluster_columns=declared), tmp_path)
+    assert texts == said

@@ -20,10 +20,10 @@ from headwater.definitions.sink import SinkKind
 from headwater.errors import RowsNotConserved
 from headwater.event_log.folder_listing import FolderListing
 from headwater_spark.execution import batch_records, folder_listings
-from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts
+from headwater_spark.execution.batch_counts import RECOMPUTED, UNKNOWN, BatchCounts, Recount
 from headwater_spark.execution.batch_records import BatchRecords
 from headwater_spark.plans.output_mode import OutputMode
-from headwater_spark.rules.expectations import Quality, RuleCounts
+from headwater_spark.rules.expectations import Quality, RuleCounts, view_observation
 
 ORDERS = dataset()
 ID = "11111111-2222-3333-4444-555555555555"
@@ -264,3 +264,28 @@ def test_rows_of_a_sink_without_a_log(monkeypatch, tmp_path: Path, counts: Batch
 def test_what_is_said_of_a_batch(counts: BatchCounts, said: str):
     """What its rules rejected, where that is known; what is not known is said with the reason."""
     assert batch_records._message(7, "orders", 3, counts) == f"Batch 7 of orders: 3 rows written{said}"
+
+
+@pytest.mark.parametrize(("written", "origin", "views"), [(5, RECOMPUTED, [("v", 9)]), (7, UNKNOWN, [])])
+def test_rules_of_views_of_a_batch_that_was_evaluated_again(
+    monkeypatch, tmp_path: Path, written: int, origin: str, views: list[tuple[str, int]]
+):
+    """They count where the batch came out as it was written; where it did not, nothing that the second run saw is recorded."""
+    recording = Recording(monkeypatch, tmp_path)
+    commit(recording.path, transactions={"q": 4}, metrics={"numOutputRows": str(written)})
+    rules = (Expectation("s", "id > 1", ViolationAction.WARN),)
+    view = SimpleNamespace(name="v", expectations=rules)
+    recording.context.pipeline.registry = SimpleNamespace(datasets=lambda: [view])
+    counts = SimpleNamespace(asDict=lambda: {"rows": 9, "dropped": 0, "rule_0": 0})
+    quality = Quality(6, 1, (RuleCounts("r", 5, 1),), 0)
+    recount = Recount(9, quality, {view_observation("v"): counts})
+    recording.records.started(SimpleNamespace(applications=("q",), judged=None), {4: recount})  # type: ignore[arg-type]
+    progress = [
+        more["details"]["flow_progress"]
+        for kind, _, more in recording.context.events.emitted
+        if kind == "flow_progress" and more["batch_id"] == 4
+    ]
+    (about,) = progress
+    assert about["counts"]["origin"] == origin
+    expectations = about["data_quality"]["expectations"]
+    assert [(one["dataset"], one["passed_records"]) for one in expectations if one["dataset"] == "v"] == views

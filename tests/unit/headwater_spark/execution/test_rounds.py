@@ -138,3 +138,23 @@ def test_no_round_begins_as_the_time_is_up(monkeypatch):
     more_rounds(SimpleNamespace(stop_requested=SimpleNamespace(wait=wait)), whole, results, trigger, 100.0)  # type: ignore[arg-type]
     assert (clock[0], len(plans)) == (103.0, 1)
     assert [stage.whole for stage in plans[0].refreshes] == [False] * 4
+
+
+def test_a_flow_that_fails_in_the_last_round(monkeypatch):
+    """Its readers are left out in that same moment: no update ends with a flow as complete whose source is not."""
+    clock, ended, results = [100.0], list[tuple[str, list[str]]](), outcomes()
+
+    def wait(seconds: float) -> bool:
+        clock[0] += seconds
+        return False
+
+    def run(*_: object) -> None:
+        results["app"].status = FlowStatus.FAILED
+
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(rounds, "run_refreshes", run)
+    monkeypatch.setattr(rounds, "leave_out", lambda _, outcome, failed: ended.append((outcome.flow, failed)))
+    monkeypatch.setattr(rounds, "flow_intervals", lambda *_: dict.fromkeys(results, 3.0))
+    trigger = ProcessingTime(timedelta(seconds=3), timedelta(seconds=5))
+    more_rounds(SimpleNamespace(stop_requested=SimpleNamespace(wait=wait)), PLAN, results, trigger, 100.0)  # type: ignore[arg-type]
+    assert ended == [("silver", ["bronze"]), ("gold", ["silver"])]

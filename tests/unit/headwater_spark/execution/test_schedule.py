@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.definitions.dataset import DatasetKind
-from headwater.graph.update_plan import RefreshStage
-from headwater_spark.execution.schedule import MAX_CONCURRENT_FLOWS, walk
+from headwater.event_log.details import FlowStatus
+from headwater.graph.update_plan import RefreshStage, UpdatePlan
+from headwater_spark.execution import schedule
+from headwater_spark.execution.outcome import FlowOutcome
+from headwater_spark.execution.schedule import MAX_CONCURRENT_FLOWS, run_refreshes, walk
 
 
 def stages_of(reads: Mapping[str, Sequence[str]]) -> list[RefreshStage]:
@@ -169,3 +174,33 @@ def test_any_graph(data: st.DataObject):
             lost.add(name)
     assert sorted(run.left_out) == sorted(lost)
     assert sorted(run.done) == sorted(set(names) - lost)
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [(FlowStatus.FAILED, FlowStatus.SKIPPED), (FlowStatus.SKIPPED, FlowStatus.SKIPPED), (FlowStatus.STOPPED, FlowStatus.STOPPED)],
+)  # fmt: skip
+def test_what_a_flow_that_is_left_out_says(
+    monkeypatch: pytest.MonkeyPatch, status: FlowStatus, left: FlowStatus
+):
+    """Skipped, with the name of what failed; where the table before it was stopped on request, it was stopped with that."""
+    stages = stages_of({"bronze": [], "silver": ["bronze"]})
+    outcomes = {
+        stage.dataset: FlowOutcome(stage.dataset, stage.dataset, FlowStatus.QUEUED) for stage in stages
+    }
+
+    def walked(_: object, __: object, skip: Any, *___: object) -> None:
+        outcomes["bronze"].status = status
+        skip(stages[1], ["bronze"])
+
+    monkeypatch.setattr(schedule, "walk", walked)
+    monkeypatch.setattr(schedule, "readers", lambda *_: None)
+    monkeypatch.setattr(schedule, "concurrent_flows", lambda *_, **__: 1)
+    monkeypatch.setattr(schedule, "record_end", lambda *_: None)
+    context: Any = SimpleNamespace(
+        changes=SimpleNamespace(expect=lambda _: None), stop_requested=threading.Event(),
+        pipeline=SimpleNamespace(project=SimpleNamespace(configuration={}, spec=SimpleNamespace(spark={}))),
+    )  # fmt: skip
+    run_refreshes(context, UpdatePlan((), tuple(stages), ()), outcomes)
+    assert outcomes["silver"].status is left
+    assert ("bronze, which it reads" in str(outcomes["silver"].error)) is (left is FlowStatus.SKIPPED)

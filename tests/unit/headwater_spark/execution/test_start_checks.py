@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -162,3 +163,18 @@ def test_a_state_that_is_lost(monkeypatch, tmp_path: Path, in_log: list[int], ep
     assert start_checks.bounded_state(run).epoch == epoch
     run.checkpoint.update_state(epoch=7)
     assert start_checks.bounded_state(run_of(run.context)).epoch == 7
+
+
+def test_the_version_of_delta(monkeypatch):
+    """Where Delta's Python package is not installed (a cluster may have the jar alone), no flow fails for it."""
+    asked: list[str] = []
+
+    def version(name: str) -> str:
+        asked.append(name)
+        if len(asked) > 1:
+            raise PackageNotFoundError(name)
+        return "4.2.0"
+
+    monkeypatch.setattr(start_checks, "version", version)
+    assert [start_checks._delta_version.__wrapped__() for _ in range(2)] == ["4.2.0", "unknown"]
+    assert asked == ["delta-spark"] * 2

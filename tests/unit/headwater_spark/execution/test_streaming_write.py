@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -187,8 +188,10 @@ def test_a_destination_is_saved_once(
     context = context_of(tmp_path, dataset())
     checkpoint = state_of(context, sink_id=before)
     monkeypatch.setattr(FlowRun, "destination_id", lambda _: now)
-    assert streaming_write._save_destination(run_of(context)) is (after is not None)
-    assert checkpoint.read_state().sink_id == after
+    run = run_of(context)
+    assert streaming_write._save_destination(run) is (after is not None)
+    saved = checkpoint.read_state()
+    assert (saved.sink_id, saved.table) == (after, str(run.table) if before is None and now else None)
 
 
 @pytest.mark.parametrize(
@@ -209,3 +212,73 @@ def test_which_rows_are_judged_in_one_pass(
     monkeypatch.setattr(streaming_write, "_checked", lambda *_, one_pass, **__: asked.append(one_pass))
     streaming_write._prepared(run_of(context), FlowState(state_settings=settings), ())
     assert asked == [one_pass]
+
+
+@pytest.mark.parametrize(
+    ("is_table", "there", "created"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_table_that_got_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_table: bool, there: bool, created: bool
+):
+    """It is created when the query has ended, since others read it; a sink is none."""
+    steps: list[str] = []
+    context: Any = context_of(tmp_path, dataset())
+    context.listener.expect = lambda *_: threading.Event()
+    context.pipeline.evaluation.table_schema = lambda _: None
+    records = SimpleNamespace(
+        on_progress=None, unrecorded=(), started=lambda *_: None,
+        record_missed=lambda: steps.append("records"), check_conservation=lambda: steps.append("checked"),
+    )  # fmt: skip
+    for name, made in {
+        "BatchRecords": lambda *_: records, "_prepared": lambda *_: None, "recount_batches": lambda *_: {},
+        "start_stream": lambda *_: SimpleNamespace(query=None), "runs_in_real_time": lambda _: False,
+        "KeptStream": lambda *_: SimpleNamespace(is_idle=None), "_await": lambda *_: steps.append("ended"),
+        "table_exists": lambda _: there, "create_table": lambda *_: steps.append("created"),
+    }.items():  # fmt: skip
+        monkeypatch.setattr(streaming_write, name, made)
+    monkeypatch.setattr(FlowRun, "settings", lambda *_: nullcontext())
+    monkeypatch.setattr(FlowRun, "delta_table", property(lambda _: tmp_path if is_table else None))
+    start: Any = None
+    streaming_write._run_query(run_of(context), start, FlowState(), ())
+    assert steps == ["ended", *["created"] * created, "records", "checked"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "happens", "ended"),
+    [
+        (None, {3: "planned"}, 3),
+        (None, {3: "stopped"}, 3),
+        (None, {3: "done", 5: "planned"}, 5),
+        # Its progress never comes, and nothing is planned after it.
+        (None, {3: "done"}, 44),
+        (1.0, {}, 20),
+        (1.0, {3: "planned"}, 3),
+    ],
+)
+def test_how_long_a_batch_in_flight_is_waited_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float | None,
+    happens: dict[int, str],
+    ended: int,
+):
+    """Until it is done and reported, which the next plan or the query's end shows, or a moment after its mark; or as long as is given."""
+    plan_batch(tmp_path, 7, {})
+    looks = [0]
+    query: Any = SimpleNamespace(isActive=True)
+
+    def sleep(_: float) -> None:
+        looks[0] += 1
+        assert looks[0] < 100
+        match happens.get(looks[0]):
+            case "planned":
+                plan_batch(tmp_path, 8, {})
+            case "done":
+                plan_batch(tmp_path, 7, {}, done=True)
+            case "stopped":
+                query.isActive = False
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 100 + looks[0] * streaming_write._LOOK_SECONDS)
+    monkeypatch.setattr(streaming_write, "time", clock)
+    streaming_write.wait_for_batch(query, tmp_path, seconds)
+    assert looks[0] == ended

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql.types import StructType
 from tests.unit.headwater_spark.recorded_writes import RecordedFrame
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, state_of
@@ -16,8 +18,11 @@ from tests.unit.headwater_spark.written_table import commit
 
 from headwater.definitions.dataset import DatasetKind
 from headwater.definitions.flow import Flow
+from headwater.errors import RefusedForSafety
 from headwater.graph.manifest import FlowEntry
+from headwater.incremental.costs import Reach
 from headwater.incremental.refresh_record import ViewLog
+from headwater.incremental.techniques import Planned, Technique
 from headwater_spark.execution import flow_writer
 from headwater_spark.execution import view_refresh as full_refresh
 from headwater_spark.rules.expectations import Quality
@@ -142,3 +147,65 @@ def test_a_part_of_a_view(monkeypatch, tmp_path: Path):
     assert "COMPLETE_RECOMPUTE" in technique
     (written,), _ = view(monkeypatch, tmp_path, now="2", schema="id INT")
     assert "overwriteSchema" not in written.options_given
+
+
+def test_what_a_state_keeps_of_a_refresh(tmp_path: Path):
+    """How far changes reached, by the technique that followed them, beside what is known of others; a look that was not made changes nothing."""
+    table = dataset(kind=DatasetKind.MATERIALIZED_VIEW)
+    context: Any = context_of(tmp_path, table)
+    known = {"reach": {"WINDOW_FUNCTION": [0.5, 0.1, 0], "ROW_BASED": [0.9, 0.9, 3]}, "follows": False}
+    state_of(context, refresh=known)
+    rows: Any = None
+    run = run_of(context, table)
+    refresh = full_refresh._Refresh(run, rows, None, {}, {}, whole=False, reason="why")
+    assert refresh.stored() == {**known, "technique": "NO_OP", "reason": "why", "seen": None}
+    refresh.reached = (Technique.ROW_BASED, Reach(0.25, 0.123456, 1))
+    assert refresh.stored()["reach"] == {"WINDOW_FUNCTION": [0.5, 0.1, 0], "ROW_BASED": [0.25, 0.1235, 1]}
+    assert refresh.stored()["follows"] is False
+    refresh.done, refresh.seconds, refresh.predicted, refresh.planned = (
+        Technique.ROW_BASED,
+        2.344,
+        1.5,
+        "ROW_BASED",
+    )
+    assert refresh.stored()["follows"] is True
+    assert refresh.stored()["runs"] == {"ROW_BASED": [[1.5, 2.34]]}
+
+
+@pytest.mark.parametrize(
+    ("error", "moved", "stopped", "passes"),
+    [
+        (ValueError("another Spark"), False, False, False),
+        (ValueError("after its commit"), True, False, True),
+        (ValueError("it was stopped"), False, True, True),
+        (RefusedForSafety("no"), False, False, True),
+        (DeltaConcurrentModificationException("another driver"), False, False, True),
+    ],
+)
+def test_an_incremental_refresh_that_fails(
+    monkeypatch, tmp_path: Path, error: Exception, moved: bool, stopped: bool, passes: bool
+):
+    """The view is recomputed instead; not where its commit is there, another driver was at it, or the update is to stop."""
+    table = dataset(kind=DatasetKind.MATERIALIZED_VIEW)
+    context: Any = context_of(tmp_path, table, stop_requested=threading.Event())
+    versions = iter([1, 2 if moved else 1])
+    monkeypatch.setattr(full_refresh, "head_version", lambda _: next(versions))
+    if stopped:
+        context.stop_requested.set()
+
+    def increment(_: Technique) -> Any:
+        raise error
+
+    decision: Any = SimpleNamespace(
+        planned=Planned(Technique.ROW_BASED), techniques=SimpleNamespace(increment=increment)
+    )
+    rows: Any = None
+    refresh = full_refresh._Refresh(run_of(context, table), rows, None, {}, {}, whole=False)
+    if passes:
+        with pytest.raises(type(error)):
+            refresh._increment(decision)
+        return
+    instead = refresh._increment(decision)
+    assert instead is not None
+    assert instead.chosen is Technique.COMPLETE_RECOMPUTE
+    assert "another Spark" in instead.reason

@@ -21,6 +21,7 @@ from headwater_spark.quarantine.unreadable_files import (
     find_unreadable,
     without_files,
 )
+from headwater_spark.sources.plan_sources import MARK
 
 TEXT = "SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file {}.  SQLSTATE: KD001"
 ERRORS = {
@@ -270,3 +271,55 @@ def test_the_files_of_a_batch(tmp_path: Path, batch: int, files: dict[str, int])
         (log / str(number)).write_text(f"v1\n{json.dumps(entry)}")
     assert unreadable_files._files(tmp_path, 0, 1, batch) == files
     assert unreadable_files._log_offset(tmp_path, 0, batch) == -1
+
+
+class Java:
+    """An object of the JVM with a class, and with answers by the names of its methods."""
+
+    def __init__(self, kind: str, **answers: Any) -> None:
+        self._kind, self._answers = kind, answers
+
+    def getClass(self) -> Any:  # noqa: N802 - Java's name
+        """Its class."""
+        return SimpleNamespace(getName=lambda: f"org.apache.spark.{self._kind}")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self._answers[name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "options", "files"),
+    [
+        ("StreamingRelation", "json", ("Path", "multiLine"), True),
+        ("StreamingRelation", "org.apache.spark.sql.delta.sources.DeltaDataSource", ("path",), False),
+        ("StreamingRelation", "rate", ("rowsPerSecond",), False),
+        ("StreamingRelation", "rate", (), False),
+        ("StreamingRelationV2", "json", ("path",), False),
+    ],
+)
+def test_which_streams_are_of_files(
+    monkeypatch: pytest.MonkeyPatch, kind: str, source: str, options: tuple[str, ...], files: bool
+):
+    """Those from a folder alone: a table's own files, and a source without a folder, are not read again one by one."""
+    monkeypatch.setattr(unreadable_files, "items", list)
+    pairs = [SimpleNamespace(_1=lambda name=name: name) for name in options]
+    data = Java("DataSource", className=source, options=Java("Map", toSeq=pairs))
+    assert unreadable_files.reads_files(Java(kind, dataSource=data)) is files
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [("/in/a b", "/in/a b"), ("file:///in/a%20b/day=*/x", "/in/a b"), ("s3a://b/in/{x,y}", "s3a://b/in")],
+)
+def test_how_a_stream_reads_its_files(monkeypatch: pytest.MonkeyPatch, path: str, root: str):
+    """With the stream's own format, options and columns: what is about the stream alone, and our own marks, no batch knows."""
+    monkeypatch.setattr(unreadable_files, "items", list)
+    declared = {"Path": path, "multiLine": "true", "maxFilesPerTrigger": "1", f"{MARK}read": "1"}
+    pairs = [SimpleNamespace(_1=lambda k=k: k, _2=lambda v=v: v) for k, v in declared.items()]
+    schema = StructType().add("id", "long").add("_metadata", StructType().add("file_path", "string"))
+    data = Java("DataSource", className="json", options=Java("Map", toSeq=pairs))
+    leaf = Java("StreamingRelation", dataSource=data, schema=Java("Schema", json=schema.json()))
+    session: Any = None
+    reader = StrictReader.of(leaf, session, list)
+    assert (reader.source_format, reader.options, reader.root) == ("json", {"multiLine": "true"}, root)
+    assert reader.schema.names == ["id"]

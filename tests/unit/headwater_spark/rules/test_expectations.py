@@ -68,6 +68,8 @@ def test_rules_that_are_fine_are_checked_together():
     assert frame.queries == ["select", "where"]
     check_expectations(frame, [], "t")
     assert len(frame.queries) == 2
+    check_expectations(frame, conditions("a"), "t")
+    assert len(frame.queries) == 4
 
 
 @pytest.mark.usefixtures("_no_spark")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 from tests.unit.headwater_spark.plain_rows import Frame, plain_functions
 
 from headwater.definitions.expectation import Expectation, ViolationAction
@@ -128,3 +128,58 @@ def test_what_is_collected_of_a_row(monkeypatch: pytest.MonkeyPatch):
     own = (quoted("id"), quoted(ROW_TEXT))
     held = [(f"held_{n}", own, one_pass._ROOMS[n], most) for n, most in enumerate((30, 20, 10))]
     assert asked == [("rows", *held), ("counts", "counts")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "quarantined", "slices"),
+    [
+        (0, 0, 1),
+        (7, 7, 1),
+        (9_999, 9_999, 1),
+        (10_000, 10_000, 2),
+        (90_000, 90_000, 4),
+        (8, 7, None),
+        (6, 7, None),
+    ],
+)
+def test_rows_that_were_collected(
+    monkeypatch: pytest.MonkeyPatch, rows: int, quarantined: int, slices: int | None
+):
+    """Many are written by several tasks, at most one a core, few by one; other than were counted, they are not taken for all."""
+
+    class Rows(list[int]):
+        size, addAll = list.__len__, list.extend  # noqa: N815 - Java's names
+
+    java = {
+        "java.util.ArrayList": Rows,
+        "scala.jdk.javaapi.CollectionConverters": SimpleNamespace(asJava=lambda given: given),
+    }
+    monkeypatch.setattr(one_pass, "java_class", lambda _, name: java[name])
+    monkeypatch.setattr(one_pass, "DataFrame", lambda frame, _: frame)
+    quality = SimpleNamespace(quarantined=quarantined)
+    monkeypatch.setattr(one_pass, "read_fates", lambda *_: quality)
+    rendered = SimpleNamespace(drop=lambda *_: SimpleNamespace(_jdf=SimpleNamespace(schema=lambda: "schema")))
+    monkeypatch.setattr(one_pass, "render", lambda *_: rendered)
+    context = SimpleNamespace(
+        defaultParallelism=4,
+        _jsc=SimpleNamespace(parallelize=lambda given, number: (len(given), number)),
+    )
+    made = SimpleNamespace(createDataFrame=lambda given, schema: (*given, schema))
+    session = SimpleNamespace(_jvm=None, sparkContext=context, _jsparkSession=made)
+    collected = {"held_0": list(range(rows // 2)), "held_1": None, "held_2": list(range(rows - rows // 2))}
+    seen = SimpleNamespace(_jo=SimpleNamespace(getAsJava=lambda: collected))
+    observation: Any = SimpleNamespace(rows=seen, counts=SimpleNamespace(get=None))
+    marked: Any = SimpleNamespace(sparkSession=session)
+    answer = one_pass.read_observed(marked, RULES, observation)
+    assert answer == (quality, None if slices is None else (rows, slices, "schema"))
+
+
+@pytest.mark.parametrize(("moment", "fits"), [("1899-12-31", False), ("1900-01-01", True), (None, True)])
+def test_rows_with_times_of_another_calendar(moment: str | None, fits: bool):
+    """They would not come back as they were, so that none is collected; times of the record, which is text by then, do not count."""
+    place = {"topic": None, "partition": None, "offset": None, "file": "f", "record": {"at": "1850-01-01"}}
+    kinds = {"at": TimestampType(), SOURCE: StructType([*PLACE.fields]).add("record", StructType().add("at", TimestampType()))}  # fmt: skip
+    values = {**row(1, bad=False), "at": moment, SOURCE: place}
+    frame: Any = Frame([values], ["id", "at", "bad", "odd", SOURCE], types=kinds)
+    (seen,) = render(mark_rows(frame, RULES), RULES).rows  # type: ignore[attr-defined]
+    assert [seen[name] for name in one_pass._ROOMS] == [1 if fits else None, None, None]

@@ -17,6 +17,7 @@ from headwater_spark.views import techniques as module
 from headwater_spark.views.appended_rows import Merging
 from headwater_spark.views.lossy_sums import with_lossy_sums
 from headwater_spark.views.plan_description import Node
+from headwater_spark.views.recipes import Rows
 from headwater_spark.views.techniques import Techniques
 
 SALES, STORES = p.leaf(1, 2), p.leaf(11, 12)
@@ -233,3 +234,23 @@ def test_a_query_that_reads_what_changed_too_often():
     assert "13 times, more than headwater.incremental.maxChangedReads=12" in rejected.reason
     unchanged = (ChangeKind.UNCHANGED,) + (CHANGED,) * 12
     assert techniques(root, *unchanged, types=("bigint",) * 26).choose(judged=False) is Technique.ROW_BASED
+
+
+def test_the_columns_that_are_read_of_a_leaf(monkeypatch: pytest.MonkeyPatch):
+    """Of each table its own, by their ids; of another leaf's columns a leaf that changed has none."""
+
+    class Changed:
+        def __init__(self, _session: Any, leaf: Any, change: SourceChange, *_: Any) -> None:
+            self._of = (str(leaf.folder), change.kind)
+
+        def touched(self, names: set[str]) -> Any:
+            return (*self._of, names)
+
+    monkeypatch.setattr(module, "ChangedRows", Changed)
+    one = techniques(PAIRS, APPENDED, CHANGED)
+    one._plan.working = None  # type: ignore[misc]
+    monkeypatch.setattr(one, "_known", lambda _: None)
+    sales, stores = (leaf.number for leaf in one._plan.root.leaves)
+    read = frozenset({2, 11, 12})
+    assert one._rows(sales, Rows.CHANGED, read) == ("t0", APPENDED, {"c2"})
+    assert one._rows(stores, Rows.CHANGED, read) == ("t1", CHANGED, {"c11", "c12"})
