@@ -15,6 +15,8 @@ from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
 
 PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 OPTION = "scala.Option"
+# Among Spark's own jars; of use where it is there.
+CLASS_UTILS = "org.apache.commons.lang3.ClassUtils"
 # What PySpark calls for every column, query, function and batch; some by names that have to be searched.
 _SHORT_NAMES = {
     "functions": "org.apache.spark.sql.functions",

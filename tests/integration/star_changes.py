@@ -1,4 +1,4 @@
-"""What may happen to the tables of the star schema between two refreshes: more kinds than the six steps of make test."""
+"""What may happen to the tables of the star schema between two refreshes: more kinds than the four steps of make test."""
 
 from __future__ import annotations
 

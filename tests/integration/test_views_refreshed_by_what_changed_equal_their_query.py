@@ -20,6 +20,7 @@ from tests.integration.composed_queries import composed
 from tests.integration.star_changes import CHANGES
 from tests.integration.star_schema import FRAMES, FULL, VIEWS, Star
 from tests.pipeline_case import PipelineCase
+from tests.rows_in_memory import rows_in_memory
 from tests.seeds import SEED, SOAK
 
 from headwater_spark.execution import flow_writer, view_refresh
@@ -62,41 +63,38 @@ GROWN, CHANGED, SAME, ANEW, RESTORED = "grown", "changed", "same", "anew", "rest
 STEPS: list[tuple[str, Any, dict[str, str]]] = [
     ("rows of one day", lambda star: star.append(), {"sales": GROWN}),
     (
-        "rows change, move to other keys, and go",
+        "rows change, move to other keys, and go; files are moved, and rows of them change; so do rows that are joined, with a feed",
         lambda star: star.run(
-            "update {sales} set qty = qty + 1, status = null where sale_id % 97 = 3",
-            "update {sales} set cust_id = 41, day = date_add(day, 1) where sale_id % 89 = 5",
+            "update {sales} set qty = if(sale_id % 97 = 3, qty + 1, qty), status = if(sale_id % 97 = 3, null, status), "
+            "cust_id = if(sale_id % 89 = 5, 41, cust_id), day = if(sale_id % 89 = 5, date_add(day, 1), day) where sale_id % 97 = 3 or sale_id % 89 = 5",
             "delete from {sales} where sale_id % 83 = 7 or store_id = 4",
-        ),
-        {"sales": CHANGED},
-    ),
-    (
-        "dimensions change: one with a feed, one that gets deletion vectors",
-        lambda star: star.run(
-            "alter table {store} set tblproperties ('delta.enableDeletionVectors' = 'true')",
-            "update {store} set region = 'new' where store_id = 3",
+            "optimize {sales}",
+            "update {sales} set qty = 9 where sale_id in (11, 12, 77)",
             "update {customer} set city = 'x', segment = 's9' where cust_id % 11 = 3",
             "delete from {customer} where cust_id = 12",
             "insert into {customer} values (42, 'c42', null, 't1')",
         ),
-        {"store": CHANGED, "customer": CHANGED},
+        {"sales": CHANGED, "customer": CHANGED},
     ),
-    (
-        "both sides of joins, and files that are moved",
-        lambda star: (
-            star.run("insert into {returns} select 900 + id, 11 + id, date'2026-01-03', 1 from range(4)", "update {sales} set qty = 9 where sale_id in (11, 12, 77)"),
-            star.run("optimize {returns}", "optimize {sales}"),
-        ),
-        {"sales": CHANGED, "returns": GROWN},
-    ),
-    ("back and forth, and equal rows in their place", lambda star: (
-        star.run("update {sales} set qty = qty + 1 where sale_id < 50", "update {sales} set qty = qty - 1 where sale_id < 50"),
-        star.rewrite("store"),
-    ), {"sales": SAME, "store": SAME}),
     ("restored, and made anew", lambda star: (
         star.run("restore table {sales} to version as of 1"),
         star.remake("product"),
     ), {"sales": RESTORED, "product": ANEW}),
+    (
+        "one dimension changes and gets deletion vectors, one has equal rows in their place, back and forth; rows come to files that are moved",
+        lambda star: (
+            star.run(
+                "alter table {store} set tblproperties ('delta.enableDeletionVectors' = 'true')",
+                "update {store} set region = 'new' where store_id = 3",
+                "insert into {returns} select 900 + id, 11 + id, date'2026-01-03', 1 from range(4)",
+                "optimize {returns}",
+                "update {customer} set segment = concat(segment, '?') where cust_id < 20",
+                "update {customer} set segment = substr(segment, 1, 2) where cust_id < 20",
+            ),
+            star.rewrite("customer"),
+        ),
+        {"store": CHANGED, "customer": SAME, "returns": GROWN},
+    ),
 ]  # fmt: skip
 
 
@@ -155,8 +153,7 @@ class Oracle:
             table = DeltaTable(str(self.star.folder / name))
             state = (table.metadata().id, table.version())
             if self._states.get(name) != state:
-                rows = self.spark.read.format("delta").load(str(self.star.folder / name))
-                self.spark.createDataFrame(rows.toArrow()).createOrReplaceTempView(name)
+                rows_in_memory(self.spark, self.star.folder / name).createOrReplaceTempView(name)
                 self._states[name] = state
 
     def _wanted(self, name: str) -> Counter[str]:
@@ -270,7 +267,7 @@ def _expected(name: str, kinds: dict[str, str]) -> set[str]:
         # Parts of the other view that are new are appended to it.
         return (
             {"GENERIC_AGGREGATE", "GROUP_AGGREGATE", "NO_OP"}
-            if kinds.keys() & {"sales", "store"}
+            if {kinds.get("sales"), kinds.get("store")} - {None, SAME}
             else {"NO_OP"}
         )
     moved = {table: kind for table, kind in kinds.items() if table in reads}
@@ -293,7 +290,7 @@ def _expected(name: str, kinds: dict[str, str]) -> set[str]:
 
 
 def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
-    """Six steps over all views: rows are right after each, techniques as expected; then an update that finds nothing."""
+    """Four steps over all views: rows are right after each, techniques as expected; what has not changed is left alone."""
     oracle = Oracle(pipeline, spark, SEED)
     assert {technique for technique, _ in oracle.update().values()} == {FULL}
     assert oracle.wrong() == {}
@@ -306,10 +303,6 @@ def test_views_equal_their_query(pipeline: Any, spark: Any) -> None:
                 surprises[step, name] = message
         assert oracle.wrong() == {}, (step, taken)
     assert surprises == {}
-    again = oracle.update()
-    assert {name for name, (technique, _) in again.items() if technique != "NO_OP"} == {
-        "today"
-    } & CHOSEN.keys()
 
 
 @pytest.mark.timeout(7200)

@@ -48,6 +48,7 @@ from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, Ref
 from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources, table_bytes
 from headwater_spark.execution.written_rows import merged_groups, overwritten_rows
 from headwater_spark.facade.pinned_tables import pinned_tables
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
@@ -167,6 +168,7 @@ class _Refresh:
             )
         return cls(run, rows, query, settings, others, whole)
 
+    @without_call_sites
     def carry_out(self) -> None:
         """Do what is decided; what fails on the incremental way before its commit is done by recomputing the view."""
         decision = self._decision()
@@ -195,11 +197,8 @@ class _Refresh:
             size = source_bytes(self.query) if self.query is not None else 0
             last = [round(self.seconds, 2), size]
             every = [[run.seconds, run.bytes] for run in full_runs(known)]
-            known |= {
-                "full_seconds": last[0],
-                "full_bytes": size,
-                "full_runs": [*every, last][-KEPT_FULL_RUNS:],
-            }
+            kept = [*every, last][-KEPT_FULL_RUNS:]
+            known |= {"full_seconds": last[0], "full_bytes": size, "full_runs": kept}
         elif self.done.incremental and self.predicted:
             runs = dict(known.get("runs", {}))
             own = [*runs.get(self.planned, ()), [round(self.predicted, 2), round(self.seconds, 2)]]

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from py4j.java_gateway import JavaClass, JavaObject
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from headwater.errors import InvalidSourceOption
+from headwater_spark.java_classes import CLASS_UTILS, java_class
 
 _UNRESOLVED = "org.apache.spark.sql.catalyst.analysis.UnresolvedRelation"
 # Expressions that Spark calls deterministic although they depend on the time of the run.
@@ -38,7 +41,11 @@ def pair_of(pair: Any) -> tuple[str, str]:
 
 
 def class_name(node: Any) -> str:
-    """The class of a JVM object."""
+    """The class of a JVM object: by one call, where the class itself would be a second one, and an object to give back."""
+    if isinstance(node, JavaObject) and SparkContext._jvm is not None:  # noqa: SLF001 - plan nodes say of no session
+        utils = java_class(SparkContext._jvm, CLASS_UTILS)  # noqa: SLF001 - as above
+        if isinstance(utils, JavaClass):
+            return str(utils.getName(node))
     return str(node.getClass().getName())
 
 
@@ -49,11 +56,13 @@ def simple_name(node: Any) -> str:
 
 def descends_from(node: Any, name: str) -> bool:
     """Whether a JVM object's class, or one that it extends, has this simple name."""
-    java_class = node.getClass()
-    while java_class is not None:
-        if str(java_class.getName()).rpartition(".")[2] == name:
+    if simple_name(node) == name:
+        return True
+    above = node.getClass().getSuperclass()
+    while above is not None:
+        if str(above.getName()).rpartition(".")[2] == name:
             return True
-        java_class = java_class.getSuperclass()
+        above = above.getSuperclass()
     return False
 
 

@@ -33,14 +33,9 @@ def deciding_settings(session: Any, own: Mapping[str, str]) -> dict[str, str]:
         session: of the query.
         own: the flow's own settings.
     """
-    deciding = {"spark": str(pyspark.__version__)}
-    for key in _DECIDING:
-        value = session.conf.get(key, None)
-        if value is not None:
-            deciding[key] = str(value)
     known = session._jsparkSession.sessionState().conf().settings()  # noqa: SLF001 - only those that are set
-    # As one text: each key by itself is two calls.
-    for key in str(known.keySet().toString()).strip("[]").split(", "):
-        if key.startswith(_WHERE_SET):
-            deciding[key] = str(session.conf.get(key))
+    # As one text: each key by itself is two calls, and to ask for one that is not set is one.
+    there = str(known.keySet().toString()).strip("[]").split(", ")
+    chosen = [key for key in there if key in _DECIDING or key.startswith(_WHERE_SET)]
+    deciding = {"spark": str(pyspark.__version__), **{key: str(session.conf.get(key)) for key in chosen}}
     return deciding | {key: value for key, value in own.items() if key.startswith(_WHERE_SET)}

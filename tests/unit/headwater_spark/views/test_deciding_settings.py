@@ -9,22 +9,20 @@ from headwater_spark.views.deciding_settings import TIME_ZONE, deciding_settings
 
 
 class Session:
-    """A session with these settings; ``defaults``: what the others are that it knows."""
+    """A session with these settings, which notes those that it is asked for."""
 
-    def __init__(self, settings: dict[str, str], **defaults: str) -> None:
+    def __init__(self, settings: dict[str, str]) -> None:
         known = SimpleNamespace(toString=lambda: f"[{', '.join(settings)}]")
         state = SimpleNamespace(
             conf=lambda: SimpleNamespace(settings=lambda: SimpleNamespace(keySet=lambda: known))
         )
         self._jsparkSession = SimpleNamespace(sessionState=lambda: state)
-        every = {**defaults, **settings}
-        self.conf = SimpleNamespace(
-            get=lambda key, *instead: every[key] if not instead else every.get(key, *instead)
-        )
+        self.asked: list[str] = []
+        self.conf = SimpleNamespace(get=lambda key: self.asked.append(key) or settings[key])
 
 
 def noted(settings: dict[str, str], **own: Any) -> dict[str, str]:
-    noted = deciding_settings(Session(settings, **{TIME_ZONE: "UTC"}), own)
+    noted = deciding_settings(Session({TIME_ZONE: "UTC", **settings}), own)
     assert noted.pop("spark")
     assert noted.pop(TIME_ZONE)
     return noted
@@ -51,3 +49,10 @@ def test_settings_of_the_run():
         "x",
     )
     assert noted(dict.fromkeys(keys, "1")) == {}
+
+
+def test_settings_that_nobody_made():
+    """They are not asked for, one by one: which are set is known at once, and what Spark has by itself goes with its version."""
+    session = Session({"spark.sql.ansi.enabled": "false", "x": "1", TIME_ZONE: "UTC"})
+    assert deciding_settings(session, {}).keys() == {"spark", "spark.sql.ansi.enabled", TIME_ZONE}
+    assert session.asked == ["spark.sql.ansi.enabled", TIME_ZONE]
