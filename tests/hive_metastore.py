@@ -1,4 +1,4 @@
-"""A real metastore service for tests: Hive's own, from Spark's jars, on loopback, with its database in a folder or in Postgres."""
+"""A real metastore service for tests: Hive's own, from Spark's jars, on loopback, with its database in memory or in Postgres."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hive_metastore(
     """A running service until the end of the block; its port.
 
     Args:
-        folder: for its database, configuration and log.
+        folder: for its configuration and log.
         settings: over those of Derby.
         class_path: further jars.
     """
@@ -54,7 +54,7 @@ def hive_metastore(
 
 def _defaults(folder: Path) -> dict[str, str]:
     return {
-        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'db'};create=true",
+        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
         "hive.metastore.warehouse.dir": str(folder / "warehouse"),

@@ -23,6 +23,7 @@ from xml.sax.saxutils import escape
 
 _PAGE = 1000
 _BEHIND_ALL = "\U0010ffff"
+_METADATA = "x-amz-meta-"
 _REASONS = {
     200: "OK",
     204: "No Content",
@@ -31,6 +32,7 @@ _REASONS = {
     404: "Not Found",
     412: "Precondition Failed",
     416: "Range Not Satisfiable",
+    500: "Internal Server Error",
     501: "Not Implemented",
 }
 
@@ -45,10 +47,11 @@ class Refused(Exception):
 
 @dataclass
 class Stored:
-    """An object. ``written``: whole seconds since 1970."""
+    """An object. ``written``: whole seconds since 1970; ``metadata``: what its writer put along with it, as headers."""
 
     data: bytes
     written: int
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tag = f'"{hashlib.md5(self.data, usedforsecurity=False).hexdigest()}"'
@@ -67,11 +70,11 @@ class StoredBucket:
             raise Refused(404, "NoSuchKey")
         return self.objects[key]
 
-    def put(self, key: str, data: bytes) -> Stored:
+    def put(self, key: str, data: bytes, metadata: dict[str, str]) -> Stored:
         """Make or replace an object."""
         if key not in self.objects:
             insort(self.keys, key)
-        self.objects[key] = Stored(data, int(time.time()))
+        self.objects[key] = Stored(data, int(time.time()), metadata)
         return self.objects[key]
 
     def remove(self, key: str) -> None:
@@ -165,14 +168,15 @@ class Store:
             raise Refused(412, "PreconditionFailed")
         origin = request.headers.get("x-amz-copy-source")
         if origin is None:
-            return Answer(headers={"ETag": bucket.put(request.key, request.body).tag})
+            metadata = {name: text for name, text in request.headers.items() if name.startswith(_METADATA)}
+            return Answer(headers={"ETag": bucket.put(request.key, request.body, metadata).tag})
         name, _, key = unquote(origin).lstrip("/").partition("/")
         if name not in self.buckets:
             raise Refused(404, "NoSuchBucket")
         original = self.buckets[name].get(key)
         if (name, key) == (request.bucket, request.key):
             raise Refused(400, "InvalidRequest")
-        copy = bucket.put(request.key, original.data)
+        copy = bucket.put(request.key, original.data, original.metadata)
         return xml(f"<CopyObjectResult><ETag>{escape(copy.tag)}</ETag>{_moment(copy)}</CopyObjectResult>")
 
     def make_older(self, bucket: str, key: str, seconds: str) -> None:
@@ -200,6 +204,7 @@ def read(stored: Stored, request: Request) -> Answer:
         "Last-Modified": formatdate(stored.written, usegmt=True),
         "Accept-Ranges": "bytes",
         "Content-Type": "binary/octet-stream",
+        **stored.metadata,
     }
     if request.method == "HEAD":
         return Answer(headers=headers, length=len(stored.data))

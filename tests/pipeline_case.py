@@ -32,11 +32,14 @@ PRELUDE = "from pyspark.sql import functions as F; from headwater import pipelin
 # The same session for every pipeline of a process: tests are too small to gain from more.
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 # For queries that see ten rows: to generate and compile code for them takes a third of the time of a small update, and a Spark job
-# for each exchange, as adaptive execution has it, a tenth.
+# for each exchange, as adaptive execution has it, a tenth. The log of a table of ten rows is read in one task.
 SMALL_QUERIES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Each query is described for a UI that nobody opens: in short that costs less.
+    "spark.sql.ui.explainMode": "simple",
 }
 # A secret that Spark has from the start; test_secrets_are_on_no_command_line looks for it.
 SECRET = {"spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net": "Hunter2Canary"}

@@ -26,6 +26,8 @@ from headwater.runtime.java import java_environment
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _OF_A_SERVER = ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP")
+# A heap that grows from a small one is collected three times as often, and each time takes as long.
+_ROOMY = "-Xms1g -Xmn400m -XX:MetaspaceSize=300m"
 
 
 class StoreDriver:
@@ -95,7 +97,10 @@ class StoreDriver:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.store_driver"],
                 cwd=CHECKOUT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                env={**environment, **CREDENTIALS, **java_environment(), "PYTHONPATH": floors},
+                env={
+                    **environment, **CREDENTIALS, **java_environment(), "PYTHONPATH": floors,
+                    "SPARK_SUBMIT_OPTS": _ROOMY,
+                },
             )  # fmt: skip
 
 

@@ -24,10 +24,6 @@ ROOMY = {
     "spark.buffer.pageSize": "1m",
     "spark.broadcast.blockSize": "128k",
     "spark.sql.ui.retainedExecutions": "50",
-    # Each query is described for a UI that nobody opens: in short that costs less.
-    "spark.sql.ui.explainMode": "simple",
-    # The log of a table of ten rows, in one task.
-    "spark.databricks.delta.snapshotPartitions": "1",
     # See the fixture ``adaptive``. Drivers of the tests of DAGs run with an update's own settings.
     **SMALL_QUERIES,
 }

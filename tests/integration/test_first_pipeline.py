@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from tests.pipeline_case import read_rows
 
-pytestmark = pytest.mark.usefixtures("adaptive")
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 

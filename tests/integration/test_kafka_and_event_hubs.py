@@ -12,6 +12,7 @@ from tests.pipeline_case import PipelineCase
 from tests.shared_broker import KEY, connection_string
 
 from headwater.graph.manifest import FILE_NAME, read_manifest
+from headwater.kafka.offsets import BrokerTopics
 from headwater.metrics.backlog import Backlog
 from headwater.metrics.lag import flow_lag
 from headwater_demo.kafka_broker import KafkaBroker
@@ -141,6 +142,8 @@ def test_an_event_hub(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyP
     select = 'CAST(body AS STRING) AS body, "offset" AS o, "sequenceNumber" AS s, "partitionKey" AS k'
     assert [row[1:] for row in case.rows("clicks", select, "2")] == [(str(n), n, "k") for n in range(3)]
     assert case.rows("totals") == [(3, "web")]
+    done = case.events(flow="clicks", event_type="flow_progress")[-1]["details"]["flow_progress"]
+    assert "requires a login" in done["metrics"]["backlog_unknown"]
     login = f"{{protocol: SASL_PLAINTEXT, username: $ConnectionString, password_env: {secret}}}"
     spec = case.folder / "pipeline.yml"
     spec.write_text(f'{spec.read_text()}brokers:\n  "{broker.login_servers}": {login}\n')
@@ -155,6 +158,8 @@ def test_an_event_hub(pipeline, broker: KafkaBroker, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv(secret)
     assert f"the environment variable {secret} is not set" in (clicks_lag(case).unknown or "")
     monkeypatch.setenv(secret, "wrong")
+    # A refused client asks again until its time is up.
+    monkeypatch.setitem(BrokerTopics.__init__.__kwdefaults__, "timeout", 1.0)
     assert clicks_lag(case).unknown
 
 

@@ -46,7 +46,7 @@ def when(holds: Callable[[], bool], then: Callable[[], object]) -> threading.Thr
             if holds():
                 then()
                 return
-            time.sleep(0.1)
+            time.sleep(0.25)  # whoever looks takes a part of the cores
 
     thread = threading.Thread(target=wait)
     thread.start()

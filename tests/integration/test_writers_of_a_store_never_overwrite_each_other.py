@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-import boto3
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from py4j import java_gateway
 from py4j.protocol import get_return_value
-from tests.object_stores import one_at_a_time
+from tests import light_store
 from tests.pipeline_case import SMALL_QUERIES, SPARK
 from tests.racing_writers import REFUSALS, Writer, at_once, java
 from tests.store_driver import StoreDriver
-from werkzeug.serving import make_server
 
 from headwater.runtime.conditions import UnsafeStoreSetting
 from headwater.runtime.object_store import session_conf, store_settings
@@ -30,23 +29,23 @@ ROUNDS = 40
 BUCKET = "races"
 
 
-class Server:
+class Server(light_store.Server):
     """An S3 server on loopback that can lose the answer to a put: it stores the object, and says that it failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path) -> None:
+        super().__init__(log, "/_age")
         self.lost: list[str] = []
         self._to_lose: set[str] = set()
-        self._emulator = one_at_a_time(DomainDispatcherApplication(create_backend_app))
-        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
-        self.endpoint = f"http://127.0.0.1:{self._server.port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        keys = {"aws_access_key_id": "k", "aws_secret_access_key": "k"}
-        self._client = boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **keys)
-        self._client.create_bucket(Bucket=BUCKET)
+        self._loop = asyncio.new_event_loop()
+        starting = self._loop.create_server(lambda: self.connection(self), "127.0.0.1", 0)
+        port = self._loop.run_until_complete(starting).sockets[0].getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{port}"
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        super().answer("PUT", f"/{BUCKET}", {}, b"")
 
     def metadata(self, key: str) -> dict[str, str]:
         """What was put along with an object."""
-        return dict(self._client.head_object(Bucket=BUCKET, Key=key)["Metadata"])
+        return self._store.buckets[BUCKET].get(key).metadata
 
     def lose_answer_to(self, key: str) -> None:
         """Lose the first answer to a put of this key."""
@@ -54,24 +53,23 @@ class Server:
 
     def end(self) -> None:
         """Stop answering."""
-        self._server.shutdown()
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _answer(self, request: dict[str, Any], start: Callable[..., Any]) -> Any:
-        path = request["PATH_INFO"]
-        if request["REQUEST_METHOD"] != "PUT" or path not in self._to_lose:
-            return self._emulator(request, start)
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> light_store.Answer:
+        """As of a light store."""
+        answer = super().answer(method, target, headers, body)
+        path = unquote(target.partition("?")[0])
+        if method != "PUT" or path not in self._to_lose:
+            return answer
         self._to_lose.remove(path)
         self.lost.append(path.removeprefix(f"/{BUCKET}/"))
-        list(self._emulator(request, lambda *_: None))
-        start("500 Internal Server Error", [("Content-Length", "0")])
-        return [b""]
+        return light_store.Answer(500)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests, with a bucket."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = Server()
+    running = Server(tmp_path_factory.mktemp("store") / "requests")
     yield running
     running.end()
 
@@ -156,4 +154,4 @@ def test_spark_writes_commits_and_batches_with_the_mark(server: Server, store_dr
     written = [f"{checkpoint}/{log}/{batch}" for log in ("offsets", "commits") for batch in (0, 1)]
     written += [f"{table}/_delta_log/{version:020}.json" for table in tables for version in (0, 1)]
     written += [f"{checkpoint}/metadata"]
-    assert [key for key in written if "headwater-put" not in server.metadata(key)] == []
+    assert [key for key in written if "x-amz-meta-headwater-put" not in server.metadata(key)] == []

@@ -66,6 +66,8 @@ def drawn(chance: random.Random) -> Callable[[Any], Any]:
 
     requests: list[Callable[[Any], Any]] = [
         lambda client: obstore.put(client, key, text)["e_tag"],
+        lambda client: obstore.put(client, key, text, attributes={"put-by": other})["e_tag"],
+        lambda client: sorted(obstore.get(client, key).attributes.items()),
         lambda client: obstore.put(client, key, text, mode="create")["e_tag"],
         change,
         lambda client: obstore.copy(client, key, other),

@@ -16,7 +16,7 @@ from headwater.doctor.open_epoch import open_at, open_empty
 from headwater.doctor.repair_plan import NOTHING, RepairNotPossible, RepairOptions, RepairPlan
 from headwater.doctor.reprocessed_rows import REPLACED, chain, rows_in_all
 from headwater.errors import CheckpointUnreadable, UsageError
-from headwater.kafka.login import login_settings
+from headwater.kafka.login import PROTOCOL, login_settings
 from headwater.kafka.times import offsets_at
 from headwater.preflight.damage import Repair
 from headwater.preflight.flow_start import Positions, StreamSource
@@ -104,8 +104,9 @@ def _oldest(case: FlowCase) -> Positions | None:
 
 
 def _offsets_at(case: FlowCase, source: StreamSource, millis: int) -> dict[str, dict[str, int]]:
-    login = login_settings(case.project, source.options["kafka.bootstrap.servers"])
-    return offsets_at(source.options, millis, login)
+    options = source.options
+    login = login_settings(case.project, options["kafka.bootstrap.servers"], options.get(PROTOCOL, ""))
+    return offsets_at(options, millis, login)
 
 
 def _position(case: FlowCase, options: RepairOptions) -> tuple[Positions, dict[int, Lines]]:

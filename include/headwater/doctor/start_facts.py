@@ -18,7 +18,7 @@ from headwater.doctor.snapshots import has_snapshots
 from headwater.event_log.user_actions import sent_since_drop
 from headwater.graph.manifest import DatasetEntry, FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.kafka.login import login_settings
+from headwater.kafka.login import PROTOCOL, login_settings
 from headwater.kafka.topics import BrokerFacts
 from headwater.metrics.file_listing import file_paths
 from headwater.metrics.fingerprint import source_table
@@ -120,7 +120,9 @@ def _source(entry: SourceEntry, project: PipelineProject, brokers: bool) -> Stre
         source_table(entry, project.warehouse),
         entry.path,
         entry.options,
-        BrokerFacts(servers, lambda: login_settings(project, servers)) if ask_broker and servers else None,
+        BrokerFacts(servers, lambda: login_settings(project, servers, entry.options.get(PROTOCOL, "")))
+        if ask_broker and servers
+        else None,
         partial(file_paths, entry.path, entry.options, store=project.object_store)
         if entry.path and entry.kind is SourceKind.FILES
         else None,

@@ -12,7 +12,7 @@ from headwater.errors import HeadwaterError
 from headwater.event_log.redaction import redact_text
 from headwater.graph.manifest import FlowEntry, Manifest, SourceEntry
 from headwater.graph.pipeline_project import PipelineProject
-from headwater.kafka.login import broker_connection
+from headwater.kafka.login import PROTOCOL, broker_connection
 from headwater.kafka.offsets import Connect
 from headwater.metrics.backlog import Backlog, total
 from headwater.metrics.source_position import source_backlog
@@ -79,7 +79,6 @@ class LagBreach:
 
 def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | None = None) -> FlowLag:
     """The lag of one flow. ``connect``: opens a Kafka broker by its servers; by default as the spec says."""
-    connect = connect or broker_connection(project)
     flow = with_configuration(flow, project.configuration)
     checkpoint = flow_checkpoint(project.state_folder, flow.target, flow.name)
     if flow.once:
@@ -88,7 +87,12 @@ def flow_lag(project: PipelineProject, flow: FlowEntry, *, connect: Connect | No
         SourceLag(
             source,
             source_backlog(
-                flow, source, checkpoint, project.warehouse, connect=connect, store=project.object_store
+                flow,
+                source,
+                checkpoint,
+                project.warehouse,
+                connect=connect or broker_connection(project, source.options.get(PROTOCOL, "")),
+                store=project.object_store,
             ),
         )
         for source in flow.sources

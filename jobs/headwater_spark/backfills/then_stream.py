@@ -27,7 +27,7 @@ from headwater.doctor.open_epoch import open_at
 from headwater.event_log.details import operation_progress, user_action
 from headwater.graph.pipeline_project import PipelineProject
 from headwater.graph.update_plan import Selection
-from headwater.kafka.login import login_settings
+from headwater.kafka.login import PROTOCOL, login_settings
 from headwater.kafka.offsets import BrokerTopics
 from headwater.preflight.flow_start import Positions, StreamSource
 from headwater_spark.backfills.backfill import stored_dataset
@@ -182,7 +182,8 @@ def _ends(context: UpdateContext, sources: tuple[StreamSource, ...]) -> tuple[An
 def _kafka_ends(context: UpdateContext, options: Mapping[str, str]) -> dict[str, dict[str, int]]:
     servers = options["kafka.bootstrap.servers"]
     ends: dict[str, dict[str, int]] = {}
-    with BrokerTopics(servers, login=login_settings(context.pipeline.project, servers)) as topics:
+    login = login_settings(context.pipeline.project, servers, options.get(PROTOCOL, ""))
+    with BrokerTopics(servers, login=login) as topics:
         for topic, part in topics.partitions(options):
             ends.setdefault(topic, {})[str(part)] = topics.bounds((topic, part))[1]
     return ends

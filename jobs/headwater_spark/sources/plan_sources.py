@@ -34,7 +34,7 @@ _FILE_FORMATS = {"json", "csv", "parquet", "text", "orc", "avro", "xml", "binary
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range", "CommandResult", "CTERelationRef", "UnionLoopRef"}
 # What lag, advice and the preflight checks need; no other options are recorded, so no secrets are.
 _KEPT = {
-    "kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
+    "kafka.bootstrap.servers", "kafka.security.protocol", "subscribe", "subscribepattern", "assign", "startingoffsets", "pathglobfilter",
     "recursivefilelookup", f"{MARK}modifiedafter", f"{MARK}modifiedbefore", FORMAT_OPTION, OVERWRITES_OPTION, "readchangefeed", "startingversion", "startingtimestamp", "skipchangecommits", "maxfileage",
     "ignoredeletes", "ignorechanges", "failondataloss", "ignoremissingfiles", "maxfilespertrigger",
     "maxbytespertrigger", "maxoffsetspertrigger", "minpartitions",

@@ -55,6 +55,21 @@ def test_the_login_is_that_of_any_of_the_servers(pipeline, monkeypatch: pytest.M
     ]
 
 
+def test_a_broker_that_asks_for_a_login_nobody_has(pipeline, monkeypatch: pytest.MonkeyPatch):
+    """Where Spark reads by a protocol with a login and ``brokers`` has none, that is said at once, and nobody waits for an answer."""
+    opened = []
+    monkeypatch.setattr(kafka_login, "BrokerTopics", lambda servers, login: opened.append(servers))
+    with pytest.raises(SourceUnreachable, match=r"c:9093 requires a login .* brokers in") as caught:
+        broker_connection(pipeline.project, "SASL_SSL")("c:9093")
+    assert "brokers" in caught.value.remedy
+    assert opened == []
+    broker_connection(pipeline.project, "PLAINTEXT")("c:9093")
+    monkeypatch.setenv("READER_PASSWORD", "canary")
+    spec = pipeline.project.spec.model_copy(update={"brokers": {"d:9093": LOGIN}})
+    broker_connection(replace(pipeline.project, spec=spec), "SASL_SSL")("d:9093")
+    assert opened == ["c:9093", "d:9093"]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -8,11 +8,13 @@ import pytest
 
 from headwater.arrivals.unread import unread
 from headwater.definitions.dataset import DatasetKind
+from headwater.definitions.source import SourceKind
+from headwater.doctor.start_facts import stream_sources
 from headwater.errors import SourceUnreachable
-from headwater.graph.manifest import DatasetEntry, FlowEntry, portable
+from headwater.graph.manifest import DatasetEntry, FlowEntry, SourceEntry, portable
 from headwater.graph.pipeline_project import open_project
 from headwater.metrics.freshness import freshness_as_far_as_known, pipeline_freshness
-from headwater.metrics.lag import over_limit, pipeline_lag
+from headwater.metrics.lag import flow_lag, over_limit, pipeline_lag
 from headwater.metrics.retention import retention_use
 from headwater.metrics.watermark import pipeline_watermarks
 
@@ -54,6 +56,28 @@ def test_a_limit_of_nothing_is_a_limit(done):
     done.land("b.json")
     (breach,) = over_limit(pipeline_lag(done.project, done.manifest), files=0)
     assert (breach.flow, breach.value, breach.limit) == ("bronze", 1, 0)
+
+
+def test_a_broker_that_asks_for_a_login_is_not_waited_for(pipeline, monkeypatch):
+    """Spark logs in with the options of the read, which are kept nowhere: without a login in the spec neither the lag nor the checks
+    before a start ask the broker, and the lag says why.
+    """
+
+    def asked(*_: object) -> None:
+        raise AssertionError("the broker was asked")
+
+    monkeypatch.setattr("confluent_kafka.Consumer", asked)
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", asked)
+    options = {
+        "kafka.bootstrap.servers": "127.0.0.1:9", "kafka.security.protocol": "SASL_SSL", "subscribe": "orders",
+        "startingOffsets": "earliest",
+    }  # fmt: skip
+    source = SourceEntry(kind=SourceKind.KAFKA, streaming=True, name="orders", options=options)
+    flow = FlowEntry(name="hub", target="hub", streaming=True, sources=(source,))
+    assert "requires a login" in (flow_lag(pipeline.project, flow).backlog.unknown or "")
+    (stream,) = stream_sources(pipeline.project, flow)
+    assert stream.topics is not None
+    assert (stream.topics.ids(["orders"]), stream.topics.bounds([("orders", 0)])) == ({}, {})
 
 
 def test_unknown_lag_is_over_every_limit(done):

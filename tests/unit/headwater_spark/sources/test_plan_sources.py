@@ -40,6 +40,12 @@ def test_no_secret_is_kept(name: str, streaming: bool):
     assert kept.get(name, "") in json.dumps(entry.model_dump(mode="json"))
 
 
+def test_how_a_broker_is_reached_is_kept():
+    """Whoever asks it without Spark has to know that it answers nobody without a login."""
+    entry = _entry("kafka", {**GIVEN["kafka"], "kafka.security.protocol": "SASL_SSL"}, NAMES, streaming=True)
+    assert entry.options["kafka.security.protocol"] == "SASL_SSL"
+
+
 @pytest.mark.parametrize("path", ["/data/token=7/in", "file:/data/pwd=a/in", "data/sig=b", "/data/a:b@c"])
 def test_local_folders_are_kept_as_they_are(path: str):
     """A folder of a partition may be named like a secret; lag and checks have to list it."""
