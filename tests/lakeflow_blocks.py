@@ -16,21 +16,25 @@ from deltalake import write_deltalake
 from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError
+from headwater.graph.stored_manifest import stored_manifest
+from headwater.metrics.lag import pipeline_lag
 
 # -- outcomes --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The block's datasets are updated. ``rows``: how many each holds after one update; a second one adds none.
+    """The block's datasets are updated. ``rows``: how many each holds after one update; a second one adds none, or would find nothing.
 
     ``frame``: the block only makes a DataFrame of this name; a table that returns it is added, under the name in ``rows``.
-    ``check``: looks at the pipeline after these, and may let more data arrive.
+    ``arrives``: lets data arrive between the two; gives how many rows the second one adds after all, by table of any block.
+    ``check``: looks at the pipeline after these.
     """
 
     rows: Mapping[str, int]
     frame: str = ""
     check: Callable[[PipelineCase], None] | None = None
+    arrives: Callable[[], Mapping[str, int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -274,10 +278,14 @@ class Member:
         """The names of its datasets, and of its functions."""
         return set(re.findall(r"def (\w+)\(", self.text)) | set(re.findall(r'name="(\w+)"', self.text))
 
+    @property
+    def said(self) -> set[str]:
+        """The names that it says; those of another schema, as ``raw.events``, are not of the pipeline."""
+        return set(re.findall(r"(?<![\w.])\w+|(?<=shop\.)\w+|(?<=LIVE\.)\w+", self.text))
+
     def bears(self, other: Member) -> bool:
         """Whether both may be in one pipeline: neither declares a name that the other one says."""
-        pairs = ((self, other), (other, self))
-        return not any(one.declared & set(re.findall(r"\w+", two.text)) for one, two in pairs)
+        return not (self.declared & other.said or other.declared & self.said)
 
     def file(self) -> tuple[str, str]:
         """Its file's name, and what is in it."""
@@ -313,19 +321,36 @@ def run_block(member: Member, world: Path, root: Path) -> None:
 def run_together(members: Sequence[Member], world: Path, root: Path) -> None:
     """Hold blocks that run to their outcomes, all in one pipeline and its updates."""
     case = pipeline_of(members, world, root)
-    wanted = {
-        member.block.name: dict(member.outcome.rows) for member in members if isinstance(member.outcome, Runs)
-    }
-    assert len(wanted) == len(members)
-    for _ in range(2):
-        report = case.update()
-        assert report.state == "COMPLETED", report.error
-        assert {
-            block: {table: count(case, table) for table in rows} for block, rows in wanted.items()
-        } == wanted
-    for member in members:
-        if isinstance(member.outcome, Runs) and member.outcome.check is not None:
-            member.outcome.check(case)
+    outcomes = [member.outcome for member in members if isinstance(member.outcome, Runs)]
+    assert len(outcomes) == len(members)
+    wanted = {table: rows for outcome in outcomes for table, rows in outcome.rows.items()}
+    _update_to(case, wanted)
+    arrivals = [outcome.arrives for outcome in outcomes if outcome.arrives is not None]
+    for arrives in arrivals:
+        wanted |= {table: wanted[table] + rows for table, rows in arrives().items() if table in wanted}
+    if arrivals:
+        _update_to(case, wanted)
+    else:
+        _stands_at_the_ends(case)
+    for outcome in outcomes:
+        if outcome.check is not None:
+            outcome.check(case)
+
+
+def _update_to(case: PipelineCase, wanted: Mapping[str, int]) -> None:
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    counts = {table: count(case, table) for table in wanted}
+    differ = {table: (rows, wanted[table]) for table, rows in counts.items() if rows != wanted[table]}
+    assert differ == {}, f"rows, and those that it should have: {differ}"
+
+
+def _stands_at_the_ends(case: PipelineCase) -> None:
+    """Each flow has read its sources to their ends: a second update would find nothing."""
+    lags = pipeline_lag(case.project(), stored_manifest(case.project()))
+    parts = [(lag.flow, part) for lag in lags for part in lag.sources]
+    assert parts
+    assert [(flow, part.name) for flow, part in parts if part.backlog.moved is not False] == []
 
 
 def _assert_refused(case: PipelineCase, name: str, outcome: Refused) -> None:

@@ -45,6 +45,13 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def one_partition(spark: SparkSession) -> Iterator[None]:
+    """For modules about what definitions mean, and not about how rows are spread: shuffles in one task, states of one part."""
+    with session_settings(spark, {"spark.sql.shuffle.partitions": "1"}):
+        yield
+
+
+@pytest.fixture(scope="module")
 def kept(
     tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
 ) -> Callable[..., AbstractContextManager[PipelineCase]]:

@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from headwater.advice.reading import pipeline_facts
 from headwater.advice.rules import advise
@@ -22,9 +23,12 @@ from headwater.event_log.reader import events
 from headwater.graph.pipeline_project import PipelineProject, open_project
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.graph.update_plan import Selection
+from headwater.storage.delta_tables import append
 from headwater.storage.place import Place
 from headwater_spark.execution.update import UpdateRequest, run_update
 from headwater_spark.testing import local_session
+from headwater_spark.testing.stored_rows import stored_rows
+from headwater_spark.testing.typed_rows import arrow_table
 
 _DATA = "exercise_data.py"
 
@@ -94,10 +98,8 @@ class Workbench:
 
     def append(self, table: str, rows: Sequence[Mapping[str, Any]], schema: str) -> None:
         """Append rows, as one file, to a Delta table that the exercise reads. ``table``: ``schema.name``; ``schema``: in DDL."""
-        columns = [part.split()[0] for part in schema.split(",")]
-        values = [tuple(row.get(column) for column in columns) for row in rows]
-        frame = self.spark.createDataFrame(values, schema)
-        frame.coalesce(1).write.format("delta").mode("append").save(str(self._path(table)))
+        columns = cast("StructType", StructType.fromDDL(schema))
+        append(self._path(table), arrow_table(rows, columns, table), mode="append")
 
     def update(self, *tables: str) -> None:
         """Run an update of these tables, or of all; raises what it failed with."""
@@ -111,8 +113,7 @@ class Workbench:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table now; times are in UTC."""
-        rows: list[dict[str, Any]] = self.table(name).toArrow().to_pylist()
-        return rows
+        return stored_rows(self._path(name))
 
     def checkpoint(self, table: str) -> Place:
         """The folder of a table's checkpoint, as Spark writes it."""

@@ -10,10 +10,12 @@ from tests.integration.scheduling import ByFile, in_order
 from tests.pipeline_case import SECRET, SMALL_QUERIES, SPARK
 from tests.prepared_pipeline import done, prepared
 from tests.shared_broker import shared_broker
-from tests.spark_fixtures import adaptive, kept, pipeline, spark
+from tests.spark_fixtures import adaptive, kept, one_partition, pipeline, spark
 from tests.store_driver import store_driver
 
-__all__ = ["adaptive", "done", "kept", "pipeline", "prepared", "shared_broker", "spark", "store_driver"]
+__all__ = [
+    "adaptive", "done", "kept", "one_partition", "pipeline", "prepared", "shared_broker", "spark", "store_driver",
+]  # fmt: skip
 
 # Hundreds of updates run in one JVM here, each with other queries: after four minutes of them half of the JVM's time still went
 # into the second compiler, so this one does without it, too. It must not spend its time on collecting garbage either.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
-import threading
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +15,6 @@ import yaml
 from headwater.advice.finding import Advice, Place, Setting
 from headwater.advice.reading import pipeline_facts
 from headwater.advice.rules import advise
-from headwater.delta_log.table_history import table_exists
 from headwater.graph.stored_manifest import stored_manifest
 from headwater.verification.facts import Verdict
 from headwater.verification.lines import verify
@@ -76,28 +74,34 @@ class Landing:
             self.files += 1
 
 
-def update_until_read(case: Any, rows: Mapping[str, int], **selection: Any) -> None:
-    """Run an update, and tell it to stop when every table has the rows of its folder."""
+class StopWhenIdle(logging.Handler):
+    """Asks the update to stop when each flow has said that it has read what there was."""
 
-    def complete() -> bool:
-        wanted = {table: rows[folder] for table, folder in FOLDERS.items()}
-        return all(
-            table_exists(case.table(table)) and case.rows(table, "count(*)") == [(count,)]
-            for table, count in wanted.items()
-        )
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = set(FOLDERS)
 
-    def stop() -> None:
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline and not complete():
-            time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGTERM)
+    def emit(self, record: logging.LogRecord) -> None:
+        state, _, rest = record.getMessage().partition(" ")
+        flow = rest.split()[0] if state == "IDLE" else ""
+        if flow in self.waiting:
+            self.waiting.remove(flow)
+            if not self.waiting:
+                os.kill(os.getpid(), signal.SIGTERM)
 
-    thread = threading.Thread(target=stop)
-    thread.start()
-    report = case.update(**selection)
-    thread.join()
+
+def update(case: Any, rows: Mapping[str, int], **selection: Any) -> None:
+    """Run an update for one round, which takes in all that there is."""
+    log, handler = logging.getLogger("headwater.update"), StopWhenIdle()
+    log.addHandler(handler)
+    try:
+        report = case.update(**selection)
+    finally:
+        log.removeHandler(handler)
     assert report.state == "CANCELED", report.error
-    assert complete()
+    assert {table: case.rows(table, "count(*)") for table in FOLDERS} == {
+        table: [(rows[folder],)] for table, folder in FOLDERS.items()
+    }
 
 
 def findings(case: Any) -> list[Advice]:
@@ -166,7 +170,7 @@ def test_followed_advice_is_not_given_again(pipeline):
     landing.land("plain", *[100] * 6)
     landing.land("many", *[5] * 3)
     landing.land("sized", *[200] * 5, 3000)
-    update_until_read(case, landing.rows)
+    update(case, landing.rows)
     landing.land("many", *[5] * 40)
     found = findings(case)
     paces = paces_of(case)
@@ -191,7 +195,7 @@ def test_followed_advice_is_not_given_again(pipeline):
     assert again == {"once_each"}
     landing.land("plain", *[100] * 6)
     landing.land("sized", *[200] * 24, 3000, *[200] * 24, 3000)
-    update_until_read(case, landing.rows, tables=tuple(FOLDERS), full_refresh=tuple(again))
+    update(case, landing.rows, tables=tuple(FOLDERS), full_refresh=tuple(again))
     facts = pipeline_facts(case.project(), stored_manifest(case.project()))
     limits = {flow.flow: dict(flow.sources[0].limits) for flow in facts.flows}
     assert limits["read_on"] == {"maxFilesPerTrigger": "2"}

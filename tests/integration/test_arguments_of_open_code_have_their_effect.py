@@ -7,6 +7,8 @@ import shutil
 import pytest
 from tests.pipeline_case import read_rows
 
+pytestmark = pytest.mark.usefixtures("one_partition")
+
 SOURCE = """
 dp.create_streaming_table("late", spark_conf={"spark.sql.ansi.enabled": "false"})
 

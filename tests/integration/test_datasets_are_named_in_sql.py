@@ -55,50 +55,56 @@ BATCH = {
 }
 
 
-@pytest.mark.parametrize("query", BATCH.values(), ids=list(BATCH))
-def test_datasets_in_sql(pipeline, query: str):
+def test_datasets_in_sql(pipeline):
     """However a query names the datasets, it is resolved, and the graph has its edges."""
-    spec = "  table: orders\n  who: me\n"
-    case = pipeline(TABLES + view_of(query), spec=spec)
-    flow = next(flow for flow in case.manifest().flows if flow.name == "result")
+    views = {f"by_{name.replace(' ', '_')}": query for name, query in BATCH.items()}
+    source = TABLES + "".join(view_of(query, name) for name, query in views.items())
+    manifest = pipeline(source, spec="  table: orders\n  who: me\n").manifest()
     expected = {
-        name
-        for name in ("orders", "raw.people")
-        if name.rpartition(".")[2] in query.lower() or name == "orders"
+        name: {"orders", *(["raw.people"] if "people" in query.lower() else [])}
+        for name, query in views.items()
     }
-    assert set(flow.inputs) == expected
-    assert not flow.streaming
+    flows = {name: manifest.flow(name) for name in views}
+    assert {name: set(flow.inputs) for name, flow in flows.items()} == expected
+    assert not [name for name, flow in flows.items() if flow.streaming]
 
 
-@pytest.mark.parametrize(
-    "query", ["select * from STREAM orders", "select id from STREAM(orders) o", "from stream(shop.orders)"]
-)
-def test_a_stream_in_sql(pipeline, query: str):
+STREAMS = {
+    "of_name": "select * from STREAM orders",
+    "in_brackets": "select id from STREAM(orders) o",
+    "alone": "from stream(shop.orders)",
+}
+
+
+def test_a_stream_in_sql(pipeline):
     """STREAM before a name reads the dataset as a stream."""
-    flow = next(flow for flow in pipeline(TABLES + view_of(query)).manifest().flows if flow.name == "result")
-    assert flow.streaming
-    assert flow.inputs == ("orders",)
-    assert flow.sources[0].streaming
+    manifest = pipeline(TABLES + "".join(view_of(query, name) for name, query in STREAMS.items())).manifest()
+    for name in STREAMS:
+        flow = manifest.flow(name)
+        assert flow.streaming
+        assert flow.inputs == ("orders",)
+        assert flow.sources[0].streaming
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "spark.sql('select id from STREAM delta.`{folder}` where id > 1')",
-        "spark.sql('select d.id from STREAM(delta.`{folder}`) d where id > 1')",
-        "spark.readStream.table('delta.`{folder}`').where('id > 1').select('id')",
-    ],
-)
-def test_a_folder_as_a_stream(pipeline, query: str):
+BY_FOLDER = {
+    "in_sql": "spark.sql(f'select id from STREAM delta.`{LANDING}/outside` where id > 1')",
+    "in_sql_as": "spark.sql(f'select d.id from STREAM(delta.`{LANDING}/outside`) d where id > 1')",
+    "by_name": "spark.readStream.table(f'delta.`{LANDING}/outside`').where('id > 1').select('id')",
+}
+
+
+def test_a_folder_as_a_stream(pipeline):
     """A Delta table that is named by its folder is read as a stream, in SQL and by its name."""
-    case = pipeline("\n@dp.table\ndef result():\n    return " + query + "\n")
-    folder = case.landing / "outside"
-    case.rewrite("\n@dp.table\ndef result():\n    return " + query.replace("{folder}", str(folder)) + "\n")
-    write_deltalake(str(folder), pa.table({"id": [1, 2], "w": ["a", "b"]}))
-    assert case.update()["result"].output_rows == 1
-    write_deltalake(str(folder), pa.table({"id": [3], "w": ["c"]}), mode="append")
-    assert case.update()["result"].output_rows == 1
-    assert case.rows("result", order="1") == [(2,), (3,)]
+    tables = [f"\n@dp.table\ndef {name}():\n    return {query}\n" for name, query in BY_FOLDER.items()]
+    case = pipeline("".join(tables))
+    folder = str(case.landing / "outside")
+    write_deltalake(folder, pa.table({"id": [1, 2], "w": ["a", "b"]}))
+    first = case.update()
+    write_deltalake(folder, pa.table({"id": [3], "w": ["c"]}), mode="append")
+    second = case.update()
+    for name in BY_FOLDER:
+        assert (first[name].output_rows, second[name].output_rows) == (1, 1)
+        assert case.rows(name, order="1") == [(2,), (3,)]
 
 
 def test_a_cte_hides_a_dataset(pipeline):

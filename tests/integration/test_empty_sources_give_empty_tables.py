@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SOURCE = """
-NAMES = ["a", "b", "c", "d", "e", "f"]
+NAMES = ["a", "b", "c"]
 
 def declare(name):
     @dp.table(name=name)
@@ -32,17 +32,15 @@ def of_no_files():
 
 
 def test_some_are_empty(pipeline):
-    """Six streams, two with data, their followers and views over all; then data for one that had none."""
+    """Three streams, two with data, of which a rule keeps one out, their followers and views over all; then data for the third."""
     case = pipeline(SOURCE)
-    for name in "abcdef":
+    for name in "abc":
         (case.landing / name).mkdir()
     case.land([{"id": 1}], "b")
     case.land([{"id": None}], "c")
     assert case.update().state == "COMPLETED"
-    assert {name: case.rows(name) for name in "abcdef"} == {
-        name: [(1,)] if name == "b" else [] for name in "abcdef"
-    }
-    assert [case.columns(f"{name}_next") for name in "abcdef"] == [["id"]] * 6
+    assert {name: case.rows(name) for name in "abc"} == {"a": [], "b": [(1,)], "c": []}
+    assert [case.columns(f"{name}_next") for name in "abc"] == [["id"]] * 3
     assert (case.rows("all_of_them"), case.rows("of_no_files")) == ([(1,)], [])
     case.land([{"id": 2}], "a")
     assert case.update().state == "COMPLETED"

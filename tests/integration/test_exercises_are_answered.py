@@ -9,6 +9,9 @@ from pyspark.sql import SparkSession
 
 from headwater_exercises.__main__ import FOLDER, main
 
+# Two set others themselves.
+pytestmark = pytest.mark.usefixtures("one_partition")
+
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_an_answer(number: int, spark: SparkSession, capsys: pytest.CaptureFixture[str]):

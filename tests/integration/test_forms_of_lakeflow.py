@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.lakeflow_blocks import (
     FILE_FORMS,
     SPELLINGS,
@@ -25,11 +24,11 @@ from tests.lakeflow_blocks import (
     run_block,
     spelled,
 )
+from tests.pipeline_case import PRELUDE as PRELUDE_OF_CASES
 from tests.pipeline_case import PipelineCase
 
 from headwater.errors import DatasetReadAtImport
 from headwater.updates.news import has_news
-from headwater_spark.plans.session_settings import session_settings
 
 PRELUDE = """from pyspark.sql import functions as F
 from pyspark.sql.functions import *
@@ -37,7 +36,7 @@ from pyspark.sql.types import *
 events_df = spark.readStream.table("bronze.events")"""
 
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = pytest.mark.usefixtures("one_partition")
 
 
 @pytest.fixture(scope="module")
@@ -246,11 +245,10 @@ def case_of(root: Path, world: Path, text: str, spelling: str, form: str) -> Pip
     return case
 
 
-def test_the_forms_run(world: Path, tmp_path: Path, spark: SparkSession):
+def test_the_forms_run(world: Path, tmp_path: Path):
     """Every form that works on Lakeflow gives its rows, and stands at its sources' ends then: a second update would find nothing."""
     case = case_of(tmp_path, world, FORMS, "dp", "databricks")
-    with session_settings(spark, {"spark.sql.shuffle.partitions": "1"}):
-        report = case.update()
+    report = case.update()
     assert report.state == "COMPLETED", report.error
     assert {name: count(case, name) for name in ROWS} == ROWS
     assert has_news(case.project()).reasons == ()
@@ -270,9 +268,7 @@ def test_every_spelling_in_every_file(world: Path, tmp_path: Path, spelling: str
     assert [entry.name for entry in entries] == ["customers", "from_name", "bronze_events", "enriched"]
 
 
-def test_eighteen_tables_in_a_loop(pipeline):
-    """Tables declared in a loop, most of whose folders are empty: empty sources give empty tables, not errors."""
-    case = pipeline("""
+IN_A_LOOP = """
 def declare(number):
     @dp.table(name=f"t{number}")
     def rows(number=number):
@@ -280,19 +276,15 @@ def declare(number):
 
 for number in range(18):
     declare(number)
-""")
-    for number in range(18):
-        (case.landing / f"t{number}").mkdir()
-    case.land([{"id": 7}], "t3")
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert {n: count(case, f"t{n}") for n in range(18)} == {n: int(n == 3) for n in range(18)}
+"""
+WITH_A_SETTING = """
+spark.conf.set("spark.sql.shuffle.partitions", "3")
 
-
-def test_a_helper_beside_the_sources(pipeline):
-    """A module that imports dlt and reads spark, reached by extending sys.path; imports of the platform's runtime."""
-    case = pipeline(
-        """
+@dp.table
+def counted():
+    return spark.readStream.schema("id INT").json(f"{LANDING}/t3").groupBy("id").count()
+"""
+WITH_A_HELPER = """
 import sys
 sys.path.append(spark.conf.get("landing") + "/../shared")
 from databricks.sdk.runtime import dbutils as tools, spark as session
@@ -303,7 +295,7 @@ assert DBUtils(spark) is tools is dbutils
 
 @dp.create_view
 def source():
-    return spark.readStream.schema(SCHEMA).json(LANDING)
+    return spark.readStream.schema(SCHEMA).json(f"{LANDING}/rows")
 
 dp.create_target_table("copy")
 
@@ -311,16 +303,37 @@ dp.create_target_table("copy")
 def fill():
     return cheap(dp.read_stream("source"))
 """
-    )
-    shared = case.root / "shared"
-    shared.mkdir()
-    (shared / "rules.py").write_text(
-        "import dlt\nfrom pyspark.sql import functions as F\n\n"
-        "def cheap(df):\n    return df.where(F.col('id') < 5)\n\n"
-        "@dlt.table\ndef from_helper():\n    return spark.range(2)\n"
-    )
-    case.land([{"id": 1}, {"id": 9}])
-    assert case.update().state == "COMPLETED"
+HELPER = """
+import dlt
+from pyspark.sql import functions as F
+
+def cheap(df):
+    return df.where(F.col("id") < 5)
+
+@dlt.table
+def from_helper():
+    return spark.range(2)
+"""
+
+
+def test_forms_of_whole_sources(pipeline):
+    """Eighteen tables declared in a loop, most of whose folders are empty: empty sources give empty tables, not errors. A setting at the top
+    of a source is in force in its stateful query: the state has that many parts. A module that imports dlt and reads spark, reached
+    by extending sys.path; imports of the platform's runtime.
+    """
+    files = {"transformations/loop.py": IN_A_LOOP, "transformations/setting.py": WITH_A_SETTING}
+    case = pipeline(WITH_A_HELPER, files={name: PRELUDE_OF_CASES + text for name, text in files.items()})
+    (case.root / "shared").mkdir()
+    (case.root / "shared" / "rules.py").write_text(HELPER)
+    for number in range(18):
+        (case.landing / f"t{number}").mkdir()
+    case.land([{"id": 7}], "t3")
+    case.land([{"id": 1}, {"id": 9}], "rows")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert {n: count(case, f"t{n}") for n in range(18)} == {n: int(n == 3) for n in range(18)}
+    state = case.checkpoint("counted").live_folder() / "state" / "0"
+    assert sorted(path.name for path in state.iterdir() if path.name.isdigit()) == ["0", "1", "2"]
     assert case.rows("copy") == [(1,)]
     assert count(case, "from_helper") == 2
 
@@ -337,21 +350,6 @@ def test_a_dataset_of_an_earlier_update_read_at_the_top(pipeline):
         case.manifest()
     assert caught.value.where == case.line_of("before = spark")
     assert 'dp.read("clean")' in caught.value.remedy
-
-
-def test_shuffle_partitions_of_a_source(pipeline):
-    """A setting at the top of a source is in force in its stateful query: the state has that many parts."""
-    case = pipeline("""
-spark.conf.set("spark.sql.shuffle.partitions", "3")
-
-@dp.table
-def counted():
-    return spark.readStream.schema("id INT").json(LANDING).groupBy("id").count()
-""")
-    case.land([{"id": 1}])
-    assert case.update().state == "COMPLETED"
-    state = case.checkpoint("counted").live_folder() / "state" / "0"
-    assert sorted(path.name for path in state.iterdir() if path.name.isdigit()) == ["0", "1", "2"]
 
 
 def test_an_empty_text_as_a_number(pipeline):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from tests.page_blocks import blocks, page_files
+from tests.pipeline_case import read_rows
 
 from headwater.testing import run_pipeline
 
@@ -68,7 +71,7 @@ INPUTS: dict[str, list[Any]] = {
 
 
 @pytest.fixture(scope="module")
-def day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Any]:
+def day(tmp_path_factory: pytest.TempPathFactory, one_partition: None) -> Any:
     """Every dataset of the pages after one update."""
     folder = tmp_path_factory.mktemp("pages")
     for name, text in page_files().items():
@@ -161,15 +164,22 @@ def test_streaming_tables_and_lakeflow(day: Any):
 def test_streams_by_hand(spark: SparkSession, tmp_path: Path):
     """The block of the page about streams written by hand runs, over tables that are there."""
     (block,) = [block for block in blocks() if block.page == "hand-written-streams.md"]
-    spark.sql(f"CREATE SCHEMA by_hand LOCATION '{tmp_path / 'by_hand'}'")
+    folder = tmp_path / "by_hand"
+    spark.sql(f"CREATE SCHEMA by_hand LOCATION '{folder}'")
     names = {name: f"by_hand.{name}" for name in ("events", "valid", "invalid", "transactions", "changes")}
-    events = spark.sql("SELECT 'e1' AS event_id, now() AS event_timestamp UNION ALL SELECT NULL, now()")
-    events.write.format("delta").saveAsTable(names["events"])
-    spark.sql(f"CREATE TABLE {names['transactions']} (t_id INT, at INT) USING delta")
-    changes = spark.sql("SELECT 1 AS t_id, 1 AS at, 'INSERT' AS operation UNION ALL SELECT 2, 1, 'DELETE'")
-    changes.write.format("delta").saveAsTable(names["changes"])
+    numbers = pa.schema([("t_id", pa.int32()), ("at", pa.int32())])
+    there = {
+        "events": pa.table({"event_id": ["e1", None], "event_timestamp": [datetime.now(UTC)] * 2}),
+        "transactions": numbers.empty_table(),
+        "changes": pa.table(
+            [[1, 2], [1, 1], ["INSERT", "DELETE"]], schema=numbers.append(pa.field("operation", pa.string()))
+        ),
+    }
+    for name, content in there.items():
+        write_deltalake(str(folder / name), content)
+        spark.sql(f"CREATE TABLE {names[name]} USING delta LOCATION '{folder / name}'")
     exec(compile(block.text, block.page, "exec"), {"spark": spark, "folder": str(tmp_path), **names})
-    counts = {name: spark.table(table).count() for name, table in names.items()}
+    counts = {name: len(read_rows(folder / name)) for name in names}
     spark.sql("DROP SCHEMA by_hand CASCADE")
     assert counts == {"events": 2, "valid": 1, "invalid": 1, "transactions": 1, "changes": 2}
 

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from tests.pipeline_case import PipelineCase
 
 from headwater.errors import HeadwaterError
+from headwater.graph.stored_manifest import stored_manifest
 
 # Both halves have the same tables, in the schemas `sql` and `py`; `outer` is read by both.
 SQL = """
@@ -182,12 +183,14 @@ def as_stored(table: Any) -> tuple[Any, ...]:
     return columns, meta.description, meta.partition_columns, meta.configuration, rows
 
 
-def test_each_statement_is_its_twin(pipeline):
+def test_each_statement_is_its_twin(pipeline, one_partition: None):
     """Tables, views, rules, flows and AUTO CDC of SQL have the manifest and the tables that Python's have, after one update."""
     files = {"transformations/a.sql": SQL, "transformations/cells.py": NOTEBOOK}
     case: PipelineCase = pipeline(PYTHON, files=files, spec="  deleted: D\n  space: sql\n")
     case.land(ROWS)
-    manifest = case.manifest()
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    manifest = stored_manifest(case.project())
     sql = {d.name.removeprefix("sql."): of_python(d) for d in manifest.datasets if d.name.startswith("sql.")}
     python = {d.name.removeprefix("py."): of_python(d) for d in manifest.datasets if d.name.startswith("py.")}
     assert len(sql) == 15
@@ -204,8 +207,6 @@ def test_each_statement_is_its_twin(pipeline):
     assert places["sql.bronze"] == "transformations/a.sql:3"
     assert places["sql.of_cell"] == "transformations/cells.py:9"
 
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
     pairs = {name: (as_stored(case.table(f"sql.{name}")), as_stored(case.table(f"py.{name}"))) for name in sql
              if name not in ("selected", "history_changes", "inner_")}  # fmt: skip
     assert {name: pair[0] for name, pair in pairs.items()} == {name: pair[1] for name, pair in pairs.items()}

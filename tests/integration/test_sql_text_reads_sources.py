@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable, write_deltalake
 from tests.pipeline_case import PipelineCase
 
 from headwater.errors import InvalidPipeline, InvalidSourceOption
+
+pytestmark = pytest.mark.usefixtures("one_partition")
 
 
 def table_of(query: str, name: str = "t") -> str:
@@ -44,63 +46,50 @@ def test_a_stream_of_files(pipeline):
     assert {name: case.rows(name) for name in names} == {name: [(1, "a"), (2, "b")] for name in names}
 
 
-def test_files_at_once(pipeline):
-    """Without STREAM all files are read anew: a materialized view, in joins and with names for its columns too."""
-    query = (
-        "SELECT f.n, r.word FROM read_files('${landing}/a', format => 'csv') AS f(n, w) "
-        "JOIN read_files('${landing}/b', format => 'json', schema => 'id INT, word STRING') r ON r.id = f.n"
-    )
-    case: PipelineCase = pipeline(table_of(query))
-    case.land([{"id": 1, "word": "one"}, {"id": 2, "word": "two"}], "b")
-    (case.landing / "a").mkdir()
-    (case.landing / "a/1.csv").write_text("id,w\n1,x\n2,y\n")
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert case.rows("t") == [(1, "one"), (2, "two")]
-    (case.landing / "a/2.csv").write_text("id,w\n2,z\n")
-    assert case.update()["t"].output_rows == 3
+JOINED = (
+    "SELECT f.n, r.word FROM read_files('${landing}/csv', format => 'csv') AS f(n, w) "
+    "JOIN read_files('${landing}/json', format => 'json', schema => 'id INT, word STRING') r ON r.id = f.n"
+)
+# By the options for reading two rows of CSV: what comes of them.
+COLUMNS = {
+    "inferred": ("inferSchema => true, header => true", [(1, "x"), (2, "y")]),
+    "not_inferred": ("inferSchema => false", [("1", "x"), ("2", "y")]),
+    "hinted": ("schemaHints => 'id DECIMAL(4, 1)', schemaEvolutionMode => 'none'", [(Decimal("1.0"), "x"), (Decimal("2.0"), "y")]),
+    "declared": ("header => false, schema => 'a STRING, b STRING', inferSchema => false", [("1", "x"), ("2", "y"), ("id", "w")]),
+}  # fmt: skip
+SECRET = "read_files('${landing}/json', format => 'js' || secret('landing', 'format'), schema => 'id INT')"
+SECOND = "read_files('${landing}/json', format => 'json', fileNamePattern => '*2.json', schema => 'id INT')"
+AT_ONCE = {
+    "joined": JOINED,
+    **{
+        name: f"SELECT * FROM read_files('${{landing}}/csv', format => 'csv', {options})"
+        for name, (options, _) in COLUMNS.items()
+    },
+    "by_secret": f"SELECT id FROM {SECRET}",
+    "by_pattern": f"SELECT id FROM {SECOND}",
+    "stream_by_pattern": f"SELECT id FROM STREAM {SECOND}",
+}
 
 
-@pytest.mark.parametrize(
-    ("options", "rows"),
-    [
-        ("inferSchema => true, header => true", [(1, "x"), (2, "y")]),
-        ("inferSchema => false", [("1", "x"), ("2", "y")]),
-        ("schemaHints => 'id DECIMAL(4, 1)', schemaEvolutionMode => 'none'", [(Decimal("1.0"), "x"), (Decimal("2.0"), "y")]),
-        ("header => false, schema => 'a STRING, b STRING', inferSchema => false", [("1", "x"), ("2", "y"), ("id", "w")]),
-    ],
-)  # fmt: skip
-def test_how_columns_of_files_at_once_are_known(pipeline, options: str, rows: list[tuple[object, str]]):
-    """The types are those of the options: inferred or not, hinted, or given."""
-    case: PipelineCase = pipeline(
-        table_of(f"SELECT * FROM read_files('${{landing}}', format => 'csv', {options})")
-    )
-    (case.landing / "1.csv").write_text("id,w\n1,x\n2,y\n")
-    report = case.update()
-    assert report.state == "COMPLETED", report.error
-    assert case.rows("t") == rows
-
-
-def test_arguments_may_be_secrets(pipeline, monkeypatch):
-    """secret('scope', 'key') and texts joined by || are values, as in Lakeflow's guides for Kafka."""
+def test_files_at_once(pipeline, monkeypatch):
+    """Without STREAM all files are read anew: a materialized view, in joins and with names for its columns too. Types are those of
+    the options: inferred or not, hinted, or declared. secret('scope', 'key') and texts joined by || are values, as in Lakeflow's
+    guides for Kafka. fileNamePattern chooses files, in both ways of reading; nothing else of the folder is read.
+    """
     monkeypatch.setenv("HEADWATER_SECRET_LANDING_FORMAT", "on")
-    call = "read_files('${landing}', format => 'js' || secret('landing', 'format'), schema => 'id INT')"
-    case: PipelineCase = pipeline(table_of(f"SELECT id FROM {call}"))
-    case.land([{"id": 1}])
-    assert case.update().state == "COMPLETED"
-    assert case.rows("t") == [(1,)]
-
-
-def test_files_by_their_names(pipeline):
-    """fileNamePattern chooses files, in both ways of reading; nothing else of the folder is read."""
-    call = "read_files('${landing}', format => 'json', fileNamePattern => '*2.json', schema => 'id INT')"
-    case: PipelineCase = pipeline(
-        table_of(f"SELECT id FROM {call}") + table_of(f"SELECT id FROM STREAM {call}", "s")
-    )
-    case.land([{"id": 1}])
-    case.land([{"id": 2}])
-    assert case.update().state == "COMPLETED"
-    assert case.rows("t") == case.rows("s") == [(2,)]
+    case: PipelineCase = pipeline("".join(table_of(query, name) for name, query in AT_ONCE.items()))
+    case.land([{"id": 1, "word": "one"}], "json")
+    case.land([{"id": 2, "word": "two"}], "json")
+    (case.landing / "csv").mkdir()
+    (case.landing / "csv/1.csv").write_text("id,w\n1,x\n2,y\n")
+    report = case.update()
+    assert report.state == "COMPLETED", report.error
+    assert case.rows("joined") == [(1, "one"), (2, "two")]
+    assert {name: case.rows(name) for name in COLUMNS} == {name: rows for name, (_, rows) in COLUMNS.items()}
+    assert case.rows("by_secret") == [(1,), (2,)]
+    assert case.rows("by_pattern") == case.rows("stream_by_pattern") == [(2,)]
+    (case.landing / "csv/2.csv").write_text("id,w\n2,z\n")
+    assert case.update(tables=("joined",))["joined"].output_rows == 3
 
 
 @pytest.mark.parametrize(
@@ -136,7 +125,7 @@ def test_topics(pipeline):
     assert values == {"a": ("kafka", "a", True), "b": ("kinesis", "clicks", True)}
 
 
-def test_options_of_a_stream(pipeline, spark: SparkSession):
+def test_options_of_a_stream(pipeline):
     """STREAM t WITH (SKIPCHANGECOMMITS = TRUE) follows a table that gets updates; a view may say in which files its rows lie,
     and read a table as it was.
     """
@@ -148,10 +137,10 @@ def test_options_of_a_stream(pipeline, spark: SparkSession):
         stream + files + table_of(first, "first") + table_of(own, "own"), spec="  first: 0\n"
     )
     path = str(case.table("outside"))
-    spark.createDataFrame([(1, "a")], "id INT, name STRING").write.format("delta").save(path)
+    write_deltalake(path, pa.table({"id": [1], "name": ["a"]}))
     assert case.update().state == "COMPLETED"
-    spark.sql(f"UPDATE delta.`{path}` SET name = 'b'")
-    spark.createDataFrame([(2, "c")], "id INT, name STRING").write.format("delta").mode("append").save(path)
+    DeltaTable(path).update({"name": "'b'"})
+    write_deltalake(path, pa.table({"id": [2], "name": ["c"]}), mode="append")
     report = case.update()
     assert report.state == "COMPLETED", report.error
     assert case.rows("t") == [(1, "a"), (2, "c")]

@@ -15,6 +15,8 @@ FILES = dict(re.findall(r"^```python file=(\S+)\n(.*?)^```", PAGE, re.DOTALL | r
 TESTS = "\n\n".join(re.findall(r"^```python test\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
 NAMES = re.findall(r"^def (test_\w+)\(", TESTS, re.MULTILINE)
 
+pytestmark = pytest.mark.usefixtures("one_partition")
+
 run_dataset = fixtures.run_dataset
 run_pipeline = fixtures.run_pipeline
 event_generator = fixtures.event_generator

@@ -18,6 +18,7 @@ from headwater_spark.rules.expectations import RuleCounts
 from headwater_spark.testing.batch_records import BatchRecord, add_counts
 from headwater_spark.testing.given_sources import RowsInPlace
 from headwater_spark.testing.local_session import local_session
+from headwater_spark.testing.stored_rows import stored_columns, stored_rows
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,7 @@ class DatasetRun:
     @property
     def columns(self) -> dict[str, str]:
         """The table's columns and their types, as Spark prints them."""
-        schema = local_session().read.format("delta").load(str(self._table)).schema
-        return {field.name: field.dataType.simpleString() for field in schema.fields}
+        return stored_columns(self._table)
 
     @property
     def dropped(self) -> int:
@@ -87,12 +87,7 @@ class DatasetRun:
     def quarantine(self) -> list[dict[str, Any]]:
         """The rows of the quarantine table, with the columns that say why and from where; empty where there is none."""
         path = Path(quarantine_folder(str(self._table)))
-        if not table_exists(path):
-            return []
-        rows: list[dict[str, Any]] = (
-            local_session().read.format("delta").load(str(path)).toArrow().to_pylist()
-        )
-        return rows
+        return stored_rows(path) if table_exists(path) else []
 
     @property
     def expectations(self) -> dict[str, RuleCounts]:
@@ -136,7 +131,12 @@ class DatasetRun:
         assert_same_rows(self._where(where), expected, ignore=ignore, names=("table", "batch result"))
 
     def _where(self, condition: str | None) -> list[dict[str, Any]]:
-        return self.rows if condition is None else self._read(self._records[-1].version, condition)
+        if condition is None:
+            return self.rows
+        version = self._records[-1].version
+        frame = local_session().read.format("delta").option("versionAsOf", version).load(str(self._table))
+        rows: list[dict[str, Any]] = frame.where(condition).toArrow().to_pylist()
+        return rows
 
     def _batch_results(self) -> Iterator[BatchResult]:
         before: list[dict[str, Any]] = []
@@ -154,13 +154,8 @@ class DatasetRun:
 
     def _rows_at(self, version: int) -> list[dict[str, Any]]:
         if version not in self._versions:
-            self._versions[version] = self._read(version, None)
+            self._versions[version] = stored_rows(self._table, version)
         return self._versions[version]
-
-    def _read(self, version: int, condition: str | None) -> list[dict[str, Any]]:
-        frame = local_session().read.format("delta").option("versionAsOf", version).load(str(self._table))
-        rows: list[dict[str, Any]] = (frame.where(condition) if condition else frame).toArrow().to_pylist()
-        return rows
 
 
 class PipelineRun(Mapping[str, DatasetRun]):
