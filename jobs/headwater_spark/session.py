@@ -22,6 +22,7 @@ from headwater.runtime.masters import PYTHON, is_local
 from headwater.runtime.object_store import needs_azure, needs_s3
 from headwater.runtime.shared_classes import make_after_exit
 from headwater.runtime.submit import command_line_conf, redaction, submit_conf
+from headwater_spark.call_sites import note_lines_of_users_only
 from headwater_spark.hadoop_origins import forget_origins
 from headwater_spark.java_classes import keep_classes_of_pyspark
 from headwater_spark.java_references import give_back_together
@@ -72,6 +73,7 @@ def start_session(name: str, user_conf: Mapping[str, str]) -> SparkSession:
         session = builder.getOrCreate()
     keep_classes_of_pyspark(session._jvm)  # noqa: SLF001 - the connection has no public face in a session
     give_back_together(session.sparkContext._gateway)  # noqa: SLF001 - as above
+    note_lines_of_users_only()
     forget_origins(session)
     if needs_s3(user_conf):
         refuse_unsafe_session(session)

@@ -113,7 +113,7 @@ def test_a_table_changes_its_kind_by_a_full_refresh_only(pipeline):
     assert {table: ids(case, table) for table in TABLES} == every_table([1, 2, 3])
     assert ids(case, "many") == [1, 2, 3]
     case.land([row(4)])
-    assert case.update().state == "COMPLETED"
+    assert case.update(tables=("turned", "viewed", "merged")).state == "COMPLETED"
     assert ids(case, "turned") == ids(case, "viewed") == ids(case, "merged") == [1, 2, 3, 4]
 
     case.rewrite(STREAMS)
@@ -121,6 +121,6 @@ def test_a_table_changes_its_kind_by_a_full_refresh_only(pipeline):
     assert {table: ids(case, table) for table in TABLES} == every_table([1, 2, 3, 4])
     assert ids(case, "many") == [1, 2, 3, 4, 101, 102, 103, 104]
     case.land([row(5)])
-    assert case.update().state == "COMPLETED"
+    assert case.update(tables=("turned", "swapped")).state == "COMPLETED"
     assert ids(case, "turned") == [1, 2, 3, 4, 5]
     assert ids(case, "swapped") == [1, 2, 3, 4, 5]

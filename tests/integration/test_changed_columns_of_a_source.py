@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.in_step import Scenario, Share, Steps, in_step
-from tests.pipeline_case import PipelineCase, UpdateReport
+from tests.pipeline_case import PipelineCase
 
 from headwater.checkpoints.conditions import SourceRowsChanged
 from headwater.errors import InvalidPipeline, SourceSchemaChanged
 from headwater_spark.execution import streaming_write
+from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.testing.local_session import forget_tables
 
 POLICIES = {
@@ -22,6 +24,7 @@ POLICIES = {
     "rescue": '.option("rescuedDataColumn", "_rescued")',
 }
 PATH = 'LANDING + "/source"'
+FIRST = (1, "a", 5)
 
 
 def reading(*policies: str, name: str = "") -> str:
@@ -33,27 +36,19 @@ def reading(*policies: str, name: str = "") -> str:
     )
 
 
-def begin(case: PipelineCase, spark: SparkSession, *policies: str, mapped: bool = True) -> None:
+def begin(case: Share, *policies: str, mapped: bool = True) -> None:
     """Tables over a table of others, ``id, name, n``; its statements have {t} for the table."""
     case.rewrite(reading(*policies))
-    writer = spark.createDataFrame([(1, "a", 5)], "id INT, name STRING, n INT").write.format("delta")
-    if mapped:
-        writer = writer.option("delta.columnMapping.mode", "name").option("delta.enableTypeWidening", "true")
-    writer.save(str(case.landing / "source"))
-
-
-@pytest.fixture
-def source(pipeline, spark: SparkSession) -> Callable[..., PipelineCase]:
-    """A pipeline over such a table, which was read once."""
-
-    def make(*policies: str) -> PipelineCase:
-        case: PipelineCase = pipeline()
-        begin(case, spark, *policies)
-        report = case.update()
-        assert report.state == "COMPLETED", report.error
-        return case
-
-    return make
+    made = case.whole.root / f"made-{mapped}"
+    if not made.exists():  # by the first scenario, for all
+        rows = SparkSession.active().createDataFrame([FIRST], "id INT, name STRING, n INT")
+        writer = rows.write.format("delta")
+        if mapped:
+            writer = writer.option("delta.columnMapping.mode", "name").option(
+                "delta.enableTypeWidening", "true"
+            )
+        writer.save(str(made))
+    shutil.copytree(made, case.landing / "source")
 
 
 def run(spark: SparkSession, case: PipelineCase, *statements: str) -> None:
@@ -62,7 +57,6 @@ def run(spark: SparkSession, case: PipelineCase, *statements: str) -> None:
         spark.sql(statement.replace("{t}", f"delta.`{case.landing}/source`"))
 
 
-FIRST = (1, "a", 5)
 CHANGES: dict[str, tuple[list[str], list[tuple[Any, ...]] | None, list[tuple[Any, ...]]]] = {
     # Statements; rows with policy add (None: it fails); rows with policy rescue.
     "added z": (
@@ -95,7 +89,7 @@ def each_change_under_each_policy(case: Share, change: str) -> Steps:
     """Fail names the change and reads nothing; add takes additions alone; rescue goes on with the columns of before."""
     statements, added, rescued = CHANGES[change]
     spark = SparkSession.active()
-    begin(case, spark, *POLICIES)
+    begin(case, *POLICIES)
     report = yield
     assert report.state == "COMPLETED", report.error
     run(spark, case, *statements)
@@ -119,10 +113,13 @@ def each_change_under_each_policy(case: Share, change: str) -> Steps:
 
 def a_table_that_was_overwritten(case: Share) -> Steps:
     """Another schema over rows that were read: no policy helps; it is refused before a start, with what to do."""
-    spark = SparkSession.active()
-    begin(case, spark, "rescue", mapped=False)
+    begin(case, "rescue", mapped=False)
     assert (yield).state == "COMPLETED"
-    rows = spark.createDataFrame([(2, "b", "x")], "id INT, name STRING, n STRING").write.format("delta")
+    rows = (
+        SparkSession.active()
+        .createDataFrame([(2, "b", "x")], "id INT, name STRING, n STRING")
+        .write.format("delta")
+    )
     rows.mode("overwrite").option("overwriteSchema", "true").save(str(case.landing / "source"))
     report = yield
     assert isinstance(report.error, SourceRowsChanged)
@@ -134,7 +131,7 @@ def a_table_that_was_overwritten(case: Share) -> Steps:
 def rescued_columns_stay_what_they_were(case: Share) -> Steps:
     """The columns are those of the first start, after any number of changes and updates; a full refresh takes today's."""
     spark = SparkSession.active()
-    begin(case, spark, "rescue")
+    begin(case, "rescue")
     assert (yield).state == "COMPLETED"
     run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
     assert (yield).state == "COMPLETED"
@@ -146,55 +143,56 @@ def rescued_columns_stay_what_they_were(case: Share) -> Steps:
     assert case.rows("rescue", "id, z, y, _rescued")[2] == (3, 8, 9, None)
 
 
-def of_change(change: str) -> Scenario:
-    """The scenario of a change."""
+def a_change_while_it_runs(case: Share, policy: str, monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """The stream starts once more by itself with the columns of now; then the policy holds."""
+    begin(case, policy)
+    report = yield
+    assert report.state == "COMPLETED", report.error
+    # Within an update the active session is that of the pipeline's sources.
+    spark, start, waiting = SparkSession.active(), streaming_write.start_stream, [case.own(policy)]
 
-    def scenario(case: Share) -> Steps:
-        yield from each_change_under_each_policy(case, change)
-
-    scenario.__name__, scenario.__doc__ = change, each_change_under_each_policy.__doc__
-    return scenario
-
-
-def test_each_change(tmp_path: Path, spark: SparkSession):
-    """Each change under each policy, a table that was overwritten, and one change after the other: what the docstrings say."""
-    scenarios = [*map(of_change, CHANGES), a_table_that_was_overwritten, rescued_columns_stay_what_they_were]
-    in_step(tmp_path, tuple(POLICIES), scenarios)
-    forget_tables(spark)
-
-
-def update_while(
-    case: PipelineCase, monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], None]
-) -> UpdateReport:
-    """Run an update in which the source changes between the making of the query and its starts."""
-    waiting = list(changes)
-    start = streaming_write.start_stream
-
-    def changed_first(*arguments: Any) -> Any:
-        if waiting:
-            waiting.pop(0)()
-        return start(*arguments)
+    def changed_first(run_of_flow: FlowRun, *arguments: Any) -> Any:
+        """The source changes between the making of the query and its start."""
+        if run_of_flow.name in waiting:
+            waiting.clear()
+            statements = ("ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
+            run(spark, case, *statements)
+        return start(run_of_flow, *arguments)
 
     monkeypatch.setattr(streaming_write, "start_stream", changed_first)
-    return case.update()
-
-
-@pytest.mark.parametrize(("policy", "state"), [("fail", "FAILED"), ("add", "COMPLETED")])
-def test_a_change_while_it_runs(source, spark: SparkSession, monkeypatch, policy: str, state: str):
-    """The stream starts once more by itself with the columns of now; then the policy holds."""
-    case = source(policy)
-
-    def change() -> None:
-        run(spark, case, "ALTER TABLE {t} ADD COLUMN z INT", "INSERT INTO {t} VALUES (2, 'b', 6, 7)")
-
-    report = update_while(case, monkeypatch, change)
-    assert report.state == state, report.error
+    report = yield
+    assert waiting == []
     assert any("starts again" in event["message"] for event in case.events(flow=policy))
-    if state == "FAILED":
+    if policy == "fail":
         assert isinstance(report.error, SourceSchemaChanged)
         assert case.rows(policy) == [FIRST]
     else:
+        assert report.state == "COMPLETED", report.error
         assert case.rows(policy) == [(*FIRST, None), (2, "b", 6, 7)]
+
+
+def named(scenario: Callable[..., Steps], *arguments: Any) -> Scenario:
+    """A scenario with its arguments, under the first one's name."""
+
+    def steps(case: Share) -> Steps:
+        yield from scenario(case, *arguments)
+
+    steps.__name__, steps.__doc__ = f"{scenario.__name__}, {arguments[0]}", scenario.__doc__
+    return steps
+
+
+def test_each_change(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
+    """Each change under each policy, also while the stream starts, a table that was overwritten, and one change after the other: what
+    the docstrings say.
+    """
+    scenarios = [
+        *(named(each_change_under_each_policy, change) for change in CHANGES),
+        *(named(a_change_while_it_runs, policy, monkeypatch) for policy in ("fail", "add")),
+        a_table_that_was_overwritten,
+        rescued_columns_stay_what_they_were,
+    ]
+    in_step(tmp_path, tuple(POLICIES), scenarios)
+    forget_tables(spark)
 
 
 @pytest.mark.parametrize(

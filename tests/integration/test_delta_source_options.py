@@ -54,13 +54,13 @@ def ids(case: PipelineCase, name: str = "copy") -> list[int]:
     return [row[0] for row in case.rows(name, "id", "1")]
 
 
-# An option, and how many batches five files are with it: where two limits are given, the one that is reached first ends a batch.
+# An option, and how many batches three files are with it: where two limits are given, the one that is reached first ends a batch.
 LIMITS = {
-    "two_files": ('"maxFilesPerTrigger", 2', 3),
-    "a_byte": ('"maxBytesPerTrigger", "1"', 5),
+    "two_files": ('"maxFilesPerTrigger", 2', 2),
+    "a_byte": ('"maxBytesPerTrigger", "1"', 3),
     "many_files": ('"maxFilesPerTrigger", 1000', 1),
-    "by_bytes": ('"maxFilesPerTrigger", 3).option("maxBytesPerTrigger", "1"', 5),
-    "by_files": ('"maxFilesPerTrigger", 2).option("maxBytesPerTrigger", "1g"', 3),
+    "by_bytes": ('"maxFilesPerTrigger", 2).option("maxBytesPerTrigger", "1"', 3),
+    "by_files": ('"maxFilesPerTrigger", 2).option("maxBytesPerTrigger", "1g"', 2),
 }
 # Options of a stream over a table from which a partition, or a row inside a file, was deleted; what the copy has (None: it fails).
 DELETED: dict[str, tuple[tuple[str, ...], list[int] | None]] = {
@@ -88,7 +88,8 @@ COPIES = "".join(
         reading(name="stops", table="widened"),
         reading(name="refreshed", table="widened"),
         reading(then='.select("id")', name="chosen", table="widened"),
-        reading(name="of_a_thousand", table="thousand"),
+        # Files of the other partition count, and are not read.
+        reading(name="of_a_thousand", then=""".where("day = 'd0'")""", table="thousand"),
         reading('"failOnDataLoss", "false"', name="of_a_cut_log", table="cut"),
     ]
 )
@@ -111,7 +112,7 @@ class Copied:
 def copied(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Copied]:
     """A copy of a table for each option, filled by one update, and by another one after the tables have changed."""
     case = PipelineCase(tmp_path_factory.mktemp("copied"), COPIES)
-    for number in range(0, 10, 2):
+    for number in range(3):
         append(case, number, table="limits")
     for number in range(4):
         append(case, number, table="versions")
@@ -140,12 +141,13 @@ def copied(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
     for version in range(2):
         (case.landing / "cut" / "_delta_log" / f"{version:020d}.json").unlink()
     case.rewrite(LATER)
-    yield Copied(case, first, first_ids, case.update())
+    changed = ("from_two", "late", *DELETED, *REWRITTEN, "stops", "refreshed", "chosen", "of_a_cut_log")
+    yield Copied(case, first, first_ids, case.update(tables=changed))
     forget_tables(spark)
 
 
 def add_a_thousand_files(table: Path) -> None:
-    """A table of one row, and then of a thousand more in files of their own: links, so that it takes no time."""
+    """A table of one row, and then of a thousand more files in another partition: links, so that it takes no time."""
     write_deltalake(str(table), pa.table({"id": [0], "day": ["d0"]}), partition_by=["day"])
     log = table / "_delta_log" / f"{0:020d}.json"
     lines = [json.loads(line) for line in log.read_text().split("\n") if line]
@@ -155,7 +157,8 @@ def add_a_thousand_files(table: Path) -> None:
     for number in range(1000):
         copy = original.with_name(f"copy-{number}.parquet")
         os.link(original, copy)
-        copies.append(json.dumps({"add": {**add, "path": str(copy.relative_to(table))}}))
+        of_day = {**add, "path": str(copy.relative_to(table)), "partitionValues": {"day": "d1"}}
+        copies.append(json.dumps({"add": of_day}))
     (log.with_name(f"{1:020d}.json")).write_text("\n".join(copies) + "\n")
 
 
@@ -165,13 +168,13 @@ def test_limits(copied: Copied):
     """
     batches = {name: copied.first[name].batches for name in LIMITS}
     assert batches == {name: number for name, (_, number) in LIMITS.items()}
-    assert all(copied.first_ids[name] == [0, 2, 4, 6, 8] for name in LIMITS), copied.first_ids
+    assert all(copied.first_ids[name] == [0, 1, 2] for name in LIMITS), copied.first_ids
 
 
 def test_the_limit_that_nobody_sets(copied: Copied):
     """Without a limit a batch takes a thousand files, as Delta's documentation says."""
     assert copied.first["of_a_thousand"].batches == 2
-    assert copied.first_ids["of_a_thousand"] == [0] * 1001
+    assert copied.first_ids["of_a_thousand"] == [0]
 
 
 def test_starting_points(copied: Copied):
@@ -315,6 +318,11 @@ def by_version():
             .option("endingVersion", 2).load(LANDING + "/events"))
 
 @dp.materialized_view
+def beyond():
+    return (spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 3)
+            .option("endingVersion", 9).load(LANDING + "/events"))
+
+@dp.materialized_view
 def by_time():
     return (spark.read.option("readChangeFeed", "true").option("startingTimestamp", "{start}")
             .option("endingTimestamp", "{end}").format("delta").load(LANDING + "/events"))
@@ -322,7 +330,9 @@ def by_time():
 
 
 def test_the_change_feed(changed: PipelineCase):
-    """As a stream and as a batch between versions or times, both ends included; rows of all four kinds."""
+    """As a stream and as a batch between versions or times, both ends included; rows of all four kinds. One by versions that ends
+    after the last commit ends with it.
+    """
     start, end = RECENT + timedelta(hours=12), RECENT + timedelta(days=2)
     changed.rewrite(FEED.format(start=f"{start:%F %T}", end=f"{end:%F %T}"))
     assert changed.update().state == "COMPLETED"
@@ -336,6 +346,7 @@ def test_the_change_feed(changed: PipelineCase):
     )
     assert changed.rows("by_version", kinds) == update + delete
     assert changed.rows("by_time", kinds) == update + delete
+    assert changed.rows("beyond", "id, _change_type") == [(3, "insert")]
     schema = {f.name: str(f.type) for f in DeltaTable(str(changed.table("stream"))).schema().fields}
     assert "long" in schema["_commit_version"]
     assert "timestamp" in schema["_commit_timestamp"]
@@ -353,42 +364,27 @@ def test_a_change_feed_that_was_not_on(pipeline):
     assert "startingVersion" in str(error)
 
 
-def test_a_range_beyond_the_last_commit(changed: PipelineCase):
-    """A feed that starts after the last commit is an error that says so, not an empty answer."""
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ('.option("startingVersion", 9)', "DELTA_CDC_START_VERSION_AFTER_LATEST"),
+        (
+            '.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")',
+            "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        ),
+        ('.option("startingTimestamp", "{late:%F %T}")', "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+    ],
+)
+def test_a_range_beyond_the_last_commit(changed: PipelineCase, options: str, condition: str):
+    """A feed that starts after the last commit, or by time ends after it, is an error that says so, not an empty answer."""
+    times = options.format(begin=RECENT + timedelta(days=2, hours=12), late=RECENT + timedelta(days=4))
     changed.rewrite(
         "@dp.materialized_view\ndef feed():\n"
-        '    return (spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 9)\n'
-        '            .load(LANDING + "/events"))\n'
+        f'    return spark.read.format("delta").option("readChangeFeed", "true"){times}.load(LANDING + "/events")\n'
     )
     try:
         error: HeadwaterError | Exception | None = changed.update().error
-    except QueryFailed as refused:
+    except HeadwaterError as refused:
         error = refused
-    assert "DELTA_CDC_START_VERSION_AFTER_LATEST" in str(error)
+    assert condition in str(error)
     assert "Give a time or version up to its last commit" in str(error)
-
-
-def test_a_time_beyond_the_last_commit(changed: PipelineCase):
-    """By times, a feed that begins or ends after the last commit is an error with what to do; by versions, one that ends after it ends
-    with the last commit.
-    """
-    late = RECENT + timedelta(days=4)
-    begin = RECENT + timedelta(days=2, hours=12)
-    feed = '    return (spark.read.format("delta").option("readChangeFeed", "true"){options}.load(LANDING + "/events"))\n'
-    reads = {
-        "until": f'.option("startingTimestamp", "{begin:%F %T}").option("endingTimestamp", "{late:%F %T}")',
-        "version": '.option("startingVersion", 3).option("endingVersion", 9)',
-        "beyond": f'.option("startingTimestamp", "{late:%F %T}")',
-    }
-    outcomes = {}
-    for name, options in reads.items():
-        changed.rewrite(f"@dp.materialized_view\ndef {name}():\n{feed.format(options=options)}\n")
-        try:
-            report = changed.update()
-            outcomes[name] = str(report.error) if report.error else changed.rows(name, "id, _change_type")
-        except HeadwaterError as refused:
-            outcomes[name] = str(refused)
-    assert outcomes["version"] == [(3, "insert")]
-    for name in ("until", "beyond"):
-        assert "DELTA_TIMESTAMP_GREATER_THAN_COMMIT" in outcomes[name]
-        assert "Give a time or version up to its last commit" in outcomes[name]

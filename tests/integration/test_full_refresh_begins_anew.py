@@ -88,7 +88,7 @@ def test_everything_anew(pipeline):
     assert old.to_pyarrow_table().num_rows == 4
 
     case.land(ids(8))
-    report = case.update()
+    report = case.update(tables=("bronze", "silver", "total"))
     assert (report["bronze"].input_rows, report["silver"].input_rows) == (1, 1)
     assert case.rows("silver") == [(4,), (6,), (8,)]
     batches = [
@@ -119,7 +119,7 @@ def check_a_view(case):
     before = case.version("total")
     assert case.update(full_refresh=("total",))["total"].batches == 1
     assert case.version("total") == before + 1
-    assert case.update()["total"].batches == 0
+    assert case.update(tables=("total",))["total"].batches == 0
     assert case.version("total") == before + 1
 
 
@@ -130,7 +130,7 @@ def check_a_reset(case):
     assert case.rows("silver") == [(4,), (4,), (6,), (6,), (8,), (8,)]
     assert epochs(case, "bronze", "silver") == [1, 2]
     case.land(ids(10))
-    case.update()
+    case.update(tables=("bronze", "silver"))
     assert case.rows("silver") == [(4,), (4,), (6,), (6,), (8,), (8,), (10,)]
 
 
@@ -160,17 +160,13 @@ def kill_after_emptying(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 def test_killed_in_between(pipeline):
-    """Killed between the intents, the emptying and the new epochs: the next plain update makes it whole, and so on four times."""
+    """Killed between the intents, the emptying and the new epochs: the next plain update makes it whole, and so on three times."""
     case = pipeline(SOURCE)
     case.land(ids(1, 2))
     case.update()
     landed = [1, 2]
-    for kill, number in (
-        (kill_at_write, 2),
-        (kill_at_write, 3),
-        (kill_after_emptying, 1),
-        (kill_after_emptying, 2),
-    ):
+    # The third state is written when the first table has been emptied.
+    for kill, number in ((kill_at_write, 2), (kill_at_write, 3), (kill_after_emptying, 2)):
         with pytest.MonkeyPatch.context() as patch:
             kill(patch, number)
             with pytest.raises(Killed):
@@ -183,4 +179,4 @@ def test_killed_in_between(pipeline):
         assert case.rows("silver") == [(one,) for one in landed if one % 2 == 0], (kill, number)
     case.land(ids(12))
     assert case.update().state == "COMPLETED"
-    assert case.rows("silver") == [(one,) for one in (2, 4, 6, 8, 10, 12)]
+    assert case.rows("silver") == [(one,) for one in (2, 4, 6, 8, 12)]

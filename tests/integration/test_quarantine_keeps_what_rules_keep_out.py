@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.in_step import Share, Steps, in_step
+from tests.prepared_pipeline import conditions_of
 
 from headwater.commands import command_line
 from headwater.delta_log.commits import commit_file
 from headwater.delta_log.table_history import head_version, table_exists
 from headwater.errors import ExpectationViolated, RowsNotConserved, UnknownDataset
+from headwater.graph.stored_manifest import stored_manifest
 from headwater.storage.walking import remove_tree
 from headwater.updates.news import has_news
 from headwater_spark.delta_writes.delta_append import DeltaAppend
 from headwater_spark.delta_writes.staged_append import StagedAppend
+from headwater_spark.execution.outcome import FlowOutcome
 from headwater_spark.execution.targets import judged
 from headwater_spark.rules import one_pass
 from headwater_spark.testing.local_session import forget_tables
@@ -79,21 +82,15 @@ def counts(case: Any, flow: str) -> list[tuple[int, int, int, dict[str, int]]]:
     ]
 
 
-def the_worked_example_of_a_stream(case: Share) -> Steps:
-    """In a stream: a row that breaks a drop and a quarantine rule is quarantined, once, with all names."""
-    yield from the_worked_example(case, STREAM)
-
-
 def the_worked_example_of_a_view(case: Share) -> Steps:
     """In a view: a row that breaks a drop and a quarantine rule is quarantined, once, with all names."""
-    yield from the_worked_example(case, VIEW)
-
-
-def the_worked_example(case: Share, source: str) -> Steps:
-    """A row that breaks a drop and a quarantine rule is quarantined, once, with all names; every rule counts all rows."""
-    case.rewrite(source)
+    case.rewrite(VIEW)
     case.land(people(*SIX))
-    flow = (yield)["people"]
+    check_the_worked_example(case, (yield)["people"])
+
+
+def check_the_worked_example(case: Any, flow: FlowOutcome) -> None:
+    """A row that breaks a drop and a quarantine rule is quarantined, once, with all names; every rule counts all rows."""
     assert (flow.input_rows, flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (6, 2, 1, 3)
     assert case.rows("people") == KEPT
     assert held(case) == sorted(HELD, key=str)
@@ -142,7 +139,7 @@ def what_is_kept_of_a_row(case: Share) -> Steps:
     assert first[7]
     assert json.loads(first[8]) == [{"logOffset": 0}]
     assert case.rows("people_quarantine", "count(distinct _id), count(_quarantined_at)") == [(2, 2)]
-    entry = case.manifest().dataset(name)
+    entry = stored_manifest(case.project()).dataset(name)
     assert entry.quarantine == f"{entry.location}_quarantine"
 
 
@@ -166,28 +163,38 @@ def judge_from_memory(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(judged, "can_collect", lambda *_: False)
 
 
-@pytest.mark.parametrize(("writer", "method"), [(StagedAppend, "commit"), (DeltaAppend, "write")])
-def test_a_crash_between_the_commits(pipeline, monkeypatch, writer: type, method: str):
-    """A batch that was left before its table's commit, then after it, comes again: nothing is doubled or missing, and its
-    counts are in the log once; judged in one pass, and from memory.
-    """
-    case = pipeline(STREAM)
-    case.land(people(*SIX))
-    if writer is DeltaAppend:
-        judge_from_memory(monkeypatch)
-    write = getattr(writer, method)
+class Dying:
+    """A writer of tables that ends before or after its commit."""
 
-    def dying(*arguments: Any) -> None:
-        if moment == "after the table":
-            write(*arguments)
-        raise RuntimeError(moment)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, writer: type, method: str) -> None:
+        self._patch, self._place = monkeypatch, (writer, method)
+        self._write = getattr(writer, method)
 
-    for moment in ("before the table", "after the table"):
-        with monkeypatch.context() as patched:
-            patched.setattr(writer, method, dying)
+    def update(self, case: Any, moment: str) -> None:
+        """An update that ends "before the table" or "after the table"; the quarantine has its rows."""
+
+        def dying(*arguments: Any) -> None:
+            if moment == "after the table":
+                self._write(*arguments)
+            raise RuntimeError(moment)
+
+        with self._patch.context() as patched:
+            patched.setattr(*self._place, dying)
             assert case.update().state == "FAILED"
         assert len(held(case)) == 3
         assert table_exists(case.table("people")) == (moment == "after the table")
+
+
+def test_a_crash_between_the_commits(pipeline, monkeypatch):
+    """A batch that is judged from memory, and was left before its table's commit, then after it, comes again: nothing is doubled or
+    missing, and its counts are in the log once.
+    """
+    case = pipeline(STREAM)
+    case.land(people(*SIX))
+    judge_from_memory(monkeypatch)
+    dying = Dying(monkeypatch, DeltaAppend, "write")
+    dying.update(case, "before the table")
+    dying.update(case, "after the table")
     flow = case.update()["people"]
     assert (flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (2, 1, 3)
     assert case.rows("people") == KEPT
@@ -196,19 +203,21 @@ def test_a_crash_between_the_commits(pipeline, monkeypatch, writer: type, method
 
 
 def test_rules_that_change(pipeline, monkeypatch):
-    """Rows that a killed driver quarantined by the old rules are judged anew: each row is in just one of the tables. A full
-    refresh reads all again: none is in the quarantine of before.
+    """Rows that a killed driver quarantined by the old rules are judged anew: each row is in just one of the tables. So it is where
+    the next one is killed after its table's commit, and counts are in the log once. A full refresh reads all again: none is in
+    the quarantine of before.
     """
     case = pipeline(STREAM)
     case.land(people(*SIX))
-    with monkeypatch.context() as patched:
-        patched.setattr(StagedAppend, "commit", lambda *_: 1 / 0)
-        assert case.update().state == "FAILED"
-    assert len(held(case)) == 3
+    dying = Dying(monkeypatch, StagedAppend, "commit")
+    dying.update(case, "before the table")
     case.rewrite(STREAM.replace("amount > 0", "amount < 0").replace("amount < 100", "true"))
-    assert case.update().state == "COMPLETED"
+    dying.update(case, "after the table")
+    flow = case.update()["people"]
+    assert (flow.output_rows, flow.dropped_rows, flow.quarantined_rows) == (2, 1, 3)
     assert case.rows("people") == [(3, -1, 30), (5, None, 10)]
     assert [row[0] for row in held(case)] == [1, 6, None]
+    assert counts(case, "people") == [(2, 1, 3, {"adult": 3, "valid_id": 2, "pos": 3, "small": 0})]
     case.rewrite(STREAM.replace("amount > 0", "amount > -5"))
     case.update(full_refresh=("people",))
     assert case.rows("people") == [(1, 10, 30), (3, -1, 30), (5, None, 10)]
@@ -402,7 +411,6 @@ def a_quarantine_is_read_before_it_is_there(case: Share) -> Steps:
 
 
 SCENARIOS = (
-    the_worked_example_of_a_stream,
     the_worked_example_of_a_view,
     each_input_of_a_union_has_its_records,
     what_is_kept_of_a_row,
@@ -432,13 +440,14 @@ def test_a_quarantine_that_is_not_there_is_no_stream(pipeline):
 
 
 def test_a_quarantine_that_is_gone_is_missed(pipeline):
-    """Its rows were read: an update is refused though nothing is new, until the quarantine is back or somebody gives it up.
+    """Its rows were read: an update is refused though nothing is new, until the quarantine is back or somebody gives it up. Before,
+    a stream keeps out what a view does.
 
     Where a file of it is gone, a full refresh of its table brings the rows back.
     """
     case = pipeline(STREAM)
     case.land(people(*SIX))
-    assert case.update().state == "COMPLETED"
+    check_the_worked_example(case, case.update()["people"])
     quarantine, kept_out = case.table("people_quarantine"), len(held(case))
 
     def refusal() -> str:
@@ -450,7 +459,7 @@ def test_a_quarantine_that_is_gone_is_missed(pipeline):
     assert has_news(case.project()).reasons == ("the quarantine of people is gone",)
     assert refusal() == "QUARANTINE_GONE"
     away.rename(quarantine)
-    assert case.update().state == "COMPLETED"
+    assert conditions_of(case, "people") == []
     last = commit_file(quarantine, head_version(quarantine))
     whole = last.read_text()
     last.write_text("".join(line for line in whole.splitlines(keepends=True) if '"add"' not in line[:6]))

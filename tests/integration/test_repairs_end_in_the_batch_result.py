@@ -27,10 +27,10 @@ def last_entries(done: Prepared) -> Mended:
 
 
 def entries_before(done: Prepared) -> Mended:
-    """Entries before the newest, the whole log, and the id."""
+    """Entries before the newest, the whole log, and the id with all marks, which Spark can do without."""
     lose("offsets/{before}")(done.folder("bronze"))
     lose("offsets")(done.folder("silver"))
-    lose("metadata")(done.folder("running"))
+    lose("metadata", "commits")(done.folder("running"))
     return {"bronze": "OFFSETS_LOST", "silver": "OFFSETS_LOST", "running": "METADATA_LOST"}
 
 
@@ -107,11 +107,12 @@ def copies(done: Prepared) -> Mended:
     lose("state/0/1")(done.folder("running"))
     repair(done, "silver", "--action=restore", condition="OFFSETS_TOO_NEW")
     repair(done, "running", "--action=restore", condition="STATE_LOST")
+    put_back_by_hand(done)
     return {}
 
 
-def put_back_by_hand(done: Prepared) -> Mended:
-    """A part of a table's log and a table that were away and are put back, and marks that Spark can do without, change nothing."""
+def put_back_by_hand(done: Prepared) -> None:
+    """A part of a table's log and a table that were away and are put back change nothing; nor does a state that is gone."""
     table = done.case.table("bronze")
     first = table / "_delta_log" / f"{1:020d}.json"
     first.rename(table / "kept")
@@ -123,22 +124,18 @@ def put_back_by_hand(done: Prepared) -> Mended:
     (done.case.root / "away").rename(table)
     state = done.case.checkpoint("bronze").state_file
     state.rename(state.with_name("flow.json.aside"))
-    lose("commits/{last}")(done.folder("silver"))
-    lose("commits")(done.folder("running"))
-    return {}
 
 
 # Each begins with what the one before it left: its update proves that one's repairs a second time.
 ROUNDS: tuple[Callable[[Prepared], Mended], ...] = (
     last_entries,
     entries_before,
+    a_batch_in_flight,
     copies,
     rebuild_restore_and_rewind,
-    put_back_by_hand,
-    a_batch_in_flight,
+    full_refresh_and_an_older_copy,
     wholly_gone,
     new_epochs_and_mending,
-    full_refresh_and_an_older_copy,
 )
 
 
@@ -168,7 +165,7 @@ def test_the_cost_is_told(treated: Prepared):
     assert plan("--action=restore") == ("no rows", "no rows")
     assert plan("--action=new-epoch", "--from-start")[1].startswith("up to 12 rows")
     before = treated.case.rows("silver")
-    assert treated.case.update().state == "COMPLETED"
+    assert treated.case.update(tables=("silver",)).state == "COMPLETED"
     assert len(treated.case.rows("silver")) == len(before) + 4
     assert plan("--action=rewind", "--batch=0") == ("no rows", "8 rows (batches 1 to 2)")
     assert plan("--action=new-epoch", "--from-start")[1].startswith("up to 16 rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,12 +38,18 @@ class FlowCase:
 
     @cached_property
     def start(self) -> FlowStart:
-        """What a start would find; where ``flow.json`` is lost, in the newest epoch that the table knows."""
+        """What a start would find; where ``flow.json`` is lost, in the newest epoch that the table or the event log knows."""
         facts = flow_start(self.project, self.manifest, self.flow, deep=self.deep, brokers=self.brokers)
-        newest = max((commit.epoch for commit in self.commits), default=0)
-        if not facts.checkpoint.state_file.exists() and newest > facts.state.epoch:
-            return replace(facts, state=FlowState(epoch=newest))
-        return facts
+        if facts.checkpoint.state_file.exists():
+            return facts
+        newest = max(self._epochs_known(), default=0)
+        return replace(facts, state=FlowState(epoch=newest)) if newest > facts.state.epoch else facts
+
+    def _epochs_known(self) -> Iterator[int]:
+        """The epochs of which something was written, or recorded: a sink that is no table keeps none of them."""
+        yield from (commit.epoch for commit in self.commits)
+        names = (self.flow.name, self.identity.flow)
+        yield from (epoch for name, epoch in last_batches(self.project.state_folder) if name in names)
 
     @cached_property
     def seen(self) -> tuple[object, ...]:

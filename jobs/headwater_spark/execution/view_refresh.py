@@ -48,7 +48,6 @@ from headwater_spark.execution.refresh_decision import BEGINNINGS, Decision, Ref
 from headwater_spark.execution.view_sources import fingerprints, noted_tables, other_sources, table_bytes
 from headwater_spark.execution.written_rows import merged_groups, overwritten_rows
 from headwater_spark.facade.pinned_tables import pinned_tables
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.resolution.replaced_slice import slice_condition
 from headwater_spark.rules.expectations import Quality
@@ -168,7 +167,6 @@ class _Refresh:
             )
         return cls(run, rows, query, settings, others, whole)
 
-    @without_call_sites
     def carry_out(self) -> None:
         """Do what is decided; what fails on the incremental way before its commit is done by recomputing the view."""
         decision = self._decision()

@@ -22,7 +22,6 @@ from headwater.storage.place import Place
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
 from headwater_spark.delta_writes.known_transactions import transaction_options
 from headwater_spark.delta_writes.tables import columns_of
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.quarantine.unreadable_files import UnreadableFile
 from headwater_spark.rules.expectations import any_broken
@@ -85,7 +84,6 @@ class QuarantineTable:
         with _WRITING[self.path]:
             self._writer(judged, transaction).mode("overwrite").save(str(self.path))
 
-    @without_call_sites
     def _writer(
         self, judged: DataFrame, transaction: BatchTransaction, files: Sequence[UnreadableFile] = ()
     ) -> DataFrameWriter:
@@ -95,7 +93,6 @@ class QuarantineTable:
             rows = rows.unionByName(of_files, allowMissingColumns=True)
         return self._as_table(rows, transaction)
 
-    @without_call_sites
     def _rows(self, judged: DataFrame, transaction: BatchTransaction) -> DataFrame:
         broken = judged.where(any_broken(self.rules, ViolationAction.QUARANTINE))
         columns = [*self._data_columns(judged), *self._managed_columns(judged, transaction)]

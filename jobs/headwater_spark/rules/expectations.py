@@ -26,7 +26,6 @@ from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater.errors import InvalidExpectation
 from headwater_spark.messages.exception_text import Cause, marked
 from headwater_spark.messages.source_errors import describe
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import expression_nodes, has_subquery, items, simple_name
 from headwater_spark.plans.schemas import orderable
@@ -72,7 +71,6 @@ class Quality:
         return self.rows - self.dropped - self.quarantined
 
 
-@without_call_sites
 def check_expectations(frame: DataFrame, rules: Sequence[Expectation], dataset: str) -> None:
     """Raise InvalidExpectation for the first rule that is not a plain SQL boolean over the frame's columns."""
     if _are_conditions(frame, [rule for rule in rules if rule.unique is None]):
@@ -180,7 +178,6 @@ def _invalid(rule: Expectation, dataset: str, problem: str, error: Exception) ->
     )
 
 
-@without_call_sites
 def apply_expectations(
     frame: DataFrame, rules: Sequence[Expectation], observation: str | Observation, *, count: bool = False
 ) -> DataFrame:
@@ -207,7 +204,6 @@ def view_observation(view: str) -> str:
     return f"view_{view}"
 
 
-@without_call_sites
 def mark_conditions(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with masks that say which conditions a row breaks; a row that breaks a fail rule raises.
 

@@ -24,7 +24,6 @@ from headwater.definitions.expectation import (
 )
 from headwater.delta_log.table_history import table_exists
 from headwater.storage.place import Place
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.schemas import orderable
 from headwater_spark.rules.expectations import (
@@ -47,14 +46,12 @@ def is_kept(rules: Sequence[Expectation]) -> Column:
     return ~any_broken(rules, ViolationAction.QUARANTINE) & ~any_broken(rules, ViolationAction.DROP)
 
 
-@without_call_sites
 def broken_names(rules: Sequence[Expectation]) -> Column:
     """The names of the rules that a judged row breaks, of whatever kind."""
     names = [F.when(broken(rules, index), F.lit(rule.name)) for index, rule in enumerate(rules)]
     return F.array_compact(F.array(*names))
 
 
-@without_call_sites
 def kept_rows(judged: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The judged rows that go to the table."""
     return own_rows(judged.where(is_kept(rules)))
@@ -70,7 +67,6 @@ def own_columns(judged: DataFrame) -> list[str]:
     return [name for name in judged.columns if not name.startswith(COLUMN_PREFIX)]
 
 
-@without_call_sites
 def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The frame with marks that say which conditions a row breaks; a row that breaks a fail rule raises.
 
@@ -83,7 +79,6 @@ def mark_rows(frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     return frame
 
 
-@without_call_sites
 def compare_rows(marked: DataFrame, rules: Sequence[Expectation], table: Place | None = None) -> DataFrame:
     """The marked rows of a batch with a column for each key that must be unique.
 
@@ -133,7 +128,6 @@ def read_fates(counts: Any, rules: Sequence[Expectation]) -> Quality:
     return Quality(rows, dropped, named, quarantined)
 
 
-@without_call_sites
 def _count(judged: DataFrame, rules: Sequence[Expectation]) -> Quality:
     return read_fates(judged.agg(*fate_counts(rules)).collect()[0].asDict(), rules)
 

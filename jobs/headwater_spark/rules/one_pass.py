@@ -31,7 +31,6 @@ from pyspark.sql.types import (
 
 from headwater.definitions.expectation import Expectation, ViolationAction
 from headwater_spark.java_classes import java_class
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.rules.exact_counts import use_exact_counts
 from headwater_spark.rules.expectations import COLUMN_PREFIX, Quality, any_broken
@@ -57,7 +56,6 @@ def can_collect(schema: StructType, rules: Sequence[Expectation]) -> bool:
     return all(rule.unique is None for rule in rules) and _comes_back(schema, outside=True)
 
 
-@without_call_sites
 def render(marked: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
     """The marked rows with what the quarantine stores of those that it takes: the row and its record as JSON, each rendered once.
 
@@ -94,7 +92,6 @@ class BatchObservation:
     rows: Observation = dataclasses.field(default_factory=Observation)
 
 
-@without_call_sites
 def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: BatchObservation) -> DataFrame:
     """The marked rows, observed; only the filter of the rows for the table may follow."""
     use_exact_counts(marked.sparkSession)
@@ -108,7 +105,6 @@ def observe_rows(marked: DataFrame, rules: Sequence[Expectation], observation: B
     return rows.observe(observation.rows, *collected).observe(observation.counts, *fate_counts(rules))
 
 
-@without_call_sites
 def read_observed(
     marked: DataFrame, rules: Sequence[Expectation], observation: BatchObservation
 ) -> tuple[Quality, DataFrame | None]:

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from headwater_spark.java_classes import java_class
-from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.plans.names import quoted
 from headwater_spark.plans.plan_walk import class_name, items, simple_name
 
@@ -44,7 +43,6 @@ PASSING = {
 _COLUMNAR = ("delta", "parquet", "orc")
 
 
-@without_call_sites
 def with_source(frame: DataFrame, *, cheap: bool = False) -> DataFrame:
     """The frame with the column ``SOURCE``, or unchanged where a row may come from several records, or a record give several rows.
 

@@ -15,6 +15,7 @@ from headwater.delta_log.table_history import FlowCommit
 from headwater.doctor import flow_case as module
 from headwater.doctor.flow_case import FlowCase, _seen
 from headwater.doctor.flow_cases import flow_cases
+from headwater.storage.walking import remove_tree
 
 CHANGES: dict[str, Callable[[FlowCheckpoint], object]] = {
     "a batch was planned": lambda one: (one.epoch_folder(0) / "offsets" / "9").write_text("v1"),
@@ -79,3 +80,19 @@ def test_a_table_that_may_not_be_read(done: Pipeline, monkeypatch: pytest.Monkey
     (damage,) = cases["bronze"].damages
     assert (damage.condition, damage.blocks, damage.repairs) == ("STORAGE_NOT_READABLE", True, ())
     assert "STORAGE_NOT_READABLE" not in {damage.condition for damage in cases["silver"].damages}
+
+
+def epoch(done: Pipeline) -> int:
+    """The epoch that ``silver`` is taken to be in."""
+    return FlowCase(done.project, done.manifest, done.flow("silver")).epoch
+
+
+def test_the_newest_epoch_that_is_recorded(done: Pipeline, monkeypatch: pytest.MonkeyPatch):
+    """With all of a flow's state gone, the event log says which epoch was its last, where its target does not; else ``flow.json`` does."""
+    recorded = {("silver", 2): 0, ("silver", 3): 1, ("bronze", 9): 0}
+    monkeypatch.setattr(module, "last_batches", lambda _: recorded)
+    assert epoch(done) == 0
+    remove_tree(done.checkpoint("silver").folder)
+    assert epoch(done) == 3
+    recorded.clear()
+    assert epoch(done) == 0

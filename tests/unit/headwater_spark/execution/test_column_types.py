@@ -23,6 +23,7 @@ PROTOCOL = {
     "readerFeatures": ["timestampNtz"],
     "writerFeatures": ["timestampNtz"],
 }
+COARSE, FINE = T.DecimalType(10, 1), T.DecimalType(10, 3)
 STRUCT = T.StructType([T.StructField("a", INT)])
 
 
@@ -50,7 +51,16 @@ def test_values_that_fit(tmp_path: Path, stored: T.DataType, new: T.DataType):
 
 @pytest.mark.parametrize(
     ("stored", "new"),
-    [(INT, LONG), (INT, FLOAT), (LONG, TEXT), (DAY, TIME), (DAY, TEXT), (TIME, TEXT), (TEXT, STRUCT)],
+    [
+        (INT, LONG),
+        (INT, FLOAT),
+        (COARSE, FINE),
+        (LONG, TEXT),
+        (DAY, TIME),
+        (DAY, TEXT),
+        (TIME, TEXT),
+        (TEXT, STRUCT),
+    ],
 )
 def test_values_that_would_be_cut(tmp_path: Path, stored: T.DataType, new: T.DataType):
     """Refused with both types, before anything is written."""
