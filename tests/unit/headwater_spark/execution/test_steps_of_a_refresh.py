@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import utils
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of
 from tests.unit.headwater_spark.written_table import commit
 
@@ -21,7 +20,6 @@ from headwater.incremental.techniques import Issue, IssueType, Planned, RefreshP
 from headwater_spark.execution import view_refresh as module
 from headwater_spark.execution.refresh_decision import Decision
 from headwater_spark.execution.view_refresh import _Refresh
-from headwater_spark.plans import call_sites
 from headwater_spark.rules.expectations import Quality
 from headwater_spark.views.techniques import Increment
 
@@ -76,20 +74,6 @@ def test_a_strict_policy(
             one._refuse_where_strict(Planned(chosen, issues))
     else:
         one._refuse_where_strict(Planned(chosen, issues))
-
-
-def test_no_line_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """From the decision to the commit PySpark notes no line for the columns that a refresh builds: the user's query was built before."""
-    asked: list[bool] = []
-    monkeypatch.setattr(call_sites, "_notes_call_sites", lambda: True)
-
-    def decision(_: _Refresh) -> Decision:
-        asked.append(utils.is_debugging_enabled())
-        return Decision(Planned(NO_OP))
-
-    monkeypatch.setattr(_Refresh, "_decision", decision)
-    refresh(tmp_path).carry_out()
-    assert (asked, utils.is_debugging_enabled()) == ([False], True)
 
 
 def techniques(increment: Any) -> Any:

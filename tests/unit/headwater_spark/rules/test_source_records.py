@@ -103,7 +103,7 @@ def test_a_query_with_records_or_without(monkeypatch: pytest.MonkeyPatch, carrie
     monkeypatch.setattr(module, "frame_of", lambda plan, _: f"the frame of {plan}")
     execution = SimpleNamespace(analyzed=lambda: "analysed")
     frame: Any = SimpleNamespace(sparkSession=None, _jdf=SimpleNamespace(queryExecution=lambda: execution))
-    answer = module.with_source.__wrapped__(frame, cheap=cheap)  # type: ignore[attr-defined]
+    answer = module.with_source(frame, cheap=cheap)
     assert (answer is frame) is (carried is None)
     assert carried is None or answer == "the frame of a plan"
     assert asked == [("analysed", cheap)]
