@@ -30,6 +30,7 @@ from headwater_spark.auto_cdc.open_target import OpenTarget
 from headwater_spark.auto_cdc.side_table import RETENTION, SideTable
 from headwater_spark.auto_cdc.widening import widen_target
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans.call_sites import without_call_sites
 
 # Several flows of one application may write to a target at the same time: each batch is decided over the result of the last.
 _TARGETS: defaultdict[Place, threading.Lock] = defaultdict(threading.Lock)
@@ -74,6 +75,7 @@ class ChangeTarget:
         return cls(path, memory, retention, fast_path(properties, configuration))
 
 
+@without_call_sites
 def apply_changes(
     batch: DataFrame,
     columns: ChangeColumns,
@@ -121,6 +123,7 @@ def _no_constraints(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_CONSTRAINTS, before)
 
 
+@without_call_sites
 def expire(spark: SparkSession, columns: ChangeColumns, target: ChangeTarget) -> None:
     """Delete tombstones and superseded events that are older than the target's retention."""
     module = _module(columns)

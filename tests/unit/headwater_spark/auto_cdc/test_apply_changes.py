@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import utils
 from pyspark.sql import types as T
 from tests.unit.headwater_spark.recorded_writes import Conf
 from tests.unit.headwater_spark.written_table import commit
@@ -24,6 +25,7 @@ from headwater_spark.auto_cdc.apply_changes import ChangeTarget, apply_changes, 
 from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.side_table import RETENTION
 from headwater_spark.delta_writes.batch_transaction import BatchTransaction
+from headwater_spark.plans import call_sites
 
 NOTHING: Any = None
 CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
@@ -148,8 +150,9 @@ def test_a_batch_is_decided_over_the_state_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, events: Any, done: list[str]
 ):
     """What a killed driver left beside the table goes first; a batch that the table has is not looked at; one of a truncate alone counts.
-    Spark infers no conditions meanwhile.
+    Spark infers no conditions meanwhile, and PySpark notes no line of ours for any column.
     """
+    monkeypatch.setattr(call_sites, "_notes_call_sites", lambda: True)
     conf = Conf()
     conf.set(CONSTRAINTS, "as it was")
     commit(tmp_path / "table", transactions={"p.f@3": last})
@@ -163,13 +166,16 @@ def test_a_batch_is_decided_over_the_state_before_it(
     monkeypatch.setattr(
         module,
         "_merge",
-        lambda _: lambda *_: steps.append("merge" if conf.now[CONSTRAINTS] == "false" else "slowly"),
+        lambda _: lambda *_: steps.append(
+            "slowly" if conf.now[CONSTRAINTS] != "false" or utils.is_debugging_enabled() else "merge"
+        ),
     )
     batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf=conf))
     target = ChangeTarget(tmp_path / "table", tmp_path / "memory")
     apply_changes(batch, LATEST, target, BatchTransaction("p.f@3", 7, "{}"))
     assert steps == done
     assert conf.now == {CONSTRAINTS: "as it was"}
+    assert utils.is_debugging_enabled()
 
 
 def test_a_sequence_that_the_table_no_longer_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
