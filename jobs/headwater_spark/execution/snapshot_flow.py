@@ -23,6 +23,7 @@ from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.flow_writer import count_rows
 from headwater_spark.execution.start_checks import bounded_state
 from headwater_spark.execution.view_sources import fingerprints
+from headwater_spark.plans.call_sites import without_call_sites
 from headwater_spark.resolution.snapshot_calls import Snapshot, next_snapshot, snapshots_file
 from headwater_spark.rules.expectations import Quality
 
@@ -106,6 +107,7 @@ class _Snapshots:
             position = self._versions.write(stored)
         return position
 
+    @without_call_sites
     def _apply(self, snapshot: Snapshot, position: SnapshotPosition) -> SnapshotPosition:
         assert self._flow.snapshots is not None
         where, started = self._flow.location, time.monotonic()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import utils
 from tests.unit.headwater_spark.update_parts import context_of, dataset, flow, run_of, state_of
 from tests.unit.headwater_spark.written_table import commit
 
@@ -21,6 +22,7 @@ from headwater.event_log.details import FlowStatus
 from headwater_spark.execution import snapshot_flow as module
 from headwater_spark.execution.flow_run import FlowRun
 from headwater_spark.execution.snapshot_flow import run_snapshots
+from headwater_spark.plans import call_sites
 
 APPLICATION = "p.orders@0"
 
@@ -60,6 +62,7 @@ class Snapshots:
         }  # fmt: skip
         for name, part in parts.items():
             monkeypatch.setattr(module, name, part)
+        monkeypatch.setattr(call_sites, "_notes_call_sites", lambda: True)
 
     def _following(self, latest: Any) -> Any:
         version = next((one for one in self.given if latest is None or one > latest), None)
@@ -76,7 +79,7 @@ class Snapshots:
         yield SimpleNamespace(count=int(self.differs))
 
     def _merge(self, _: Any, version: Any, __: Any, transaction: Any) -> None:
-        self.steps.append("merge")
+        self.steps.append("merge, with notes of lines" if utils.is_debugging_enabled() else "merge")
         if self.dies == "before the commit":
             raise Killed
         written = json.loads(self.file.read_text())
