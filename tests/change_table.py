@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -27,13 +28,21 @@ SCHEMA = "key INT, at INT, op STRING, name STRING, city STRING"
 class Changes:
     """A target table, and change events applied to it batch by batch."""
 
-    def __init__(self, spark: SparkSession, root: Path, flow: ChangeFlow, schema: Any = SCHEMA) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: Path,
+        flow: ChangeFlow,
+        schema: Any = SCHEMA,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.spark, self.schema = spark, schema
         self.columns: ChangeColumns = change_columns(flow, spark.createDataFrame([], schema), None)
         self.target = ChangeTarget(root / "table", root / "memory")
-        DeltaTable.create(spark).location(str(self.target.path)).addColumns(
-            self.columns.target_schema
-        ).execute()
+        creation = DeltaTable.create(spark).location(str(self.target.path))
+        for name, value in properties.items():
+            creation = creation.property(name, value)
+        creation.addColumns(self.columns.target_schema).execute()
         self.batches = 0
 
     def apply(self, rows: Iterable[tuple[Any, ...]], batch: int | None = None, flow: str = "flow") -> None:

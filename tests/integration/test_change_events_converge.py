@@ -15,9 +15,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from delta.tables import DeltaTable
 from deltalake import DeltaTable as LogReader
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from tests.change_table import SCHEMA, Changes, flow
 from tests.integration.change_cases import HISTORY, LATEST, MOVES, PATCHES, case_events, case_results
@@ -26,7 +27,7 @@ from tests.seeds import SEED, SOAK
 from headwater.definitions.change_conditions import ChangeFlowChanged
 from headwater.delta_log.commits import newest_version
 from headwater.testing.auto_cdc import expected_scd1, expected_scd2
-from headwater_spark.auto_cdc.apply_changes import check_unchanged, expire
+from headwater_spark.auto_cdc.apply_changes import ChangeTarget, check_unchanged, expire
 from headwater_spark.auto_cdc.change_columns import change_columns
 from headwater_spark.auto_cdc.on_driver import door
 from headwater_spark.auto_cdc.on_driver import rows as driver_rows
@@ -40,7 +41,7 @@ WITHOUT_SEQUENCE = {"except_columns": ("op", "at")}
 class Variant:
     """A kind of flow, as its own options and as the oracle's.
 
-    ``limits``: for each batch, up to how many events come to the driver. ``crash``: where its second batch is killed between
+    ``limits``: for each batch, up to how many events come to the driver. ``crash``: where its last batch is killed between
     the two commits.
     """
 
@@ -67,6 +68,8 @@ class Variant:
         )
 
 
+# How many batches a case has at most.
+LONGEST = 3
 TRUNCATES = {"apply_as_truncates": "op = 'T'"}
 TRUNCATED = {"apply_as_truncates": lambda row: row["op"] == "T"}
 LEFT_OUT = {"except_column_list": ("op", "at")}
@@ -74,10 +77,10 @@ LEFT_OUT = {"except_column_list": ("op", "at")}
 # (tests/unit/headwater_spark/auto_cdc). Here Spark and the driver have to come to the same. Truncates of whole rows, and tracked
 # columns by Spark's own way, are in test_changes_are_merged.py.
 VARIANTS = {
-    "type 1, sequence kept": Variant(cases=LATEST, sequence="TINYINT", limits=(LOCAL, SPARK, LOCAL)),
+    "type 1, sequence kept": Variant(cases=LATEST, sequence="TINYINT"),
     # In its second batch the events come to the driver once they are reduced.
     "type 1, sequence left out": Variant(
-        WITHOUT_SEQUENCE, LEFT_OUT, LATEST, limits=(LOCAL, 100, LOCAL, LOCAL), crash="merge_latest", delete_alone=True
+        WITHOUT_SEQUENCE, LEFT_OUT, LATEST, limits=(LOCAL, 100, LOCAL), crash="merge_latest", delete_alone=True
     ),
     "type 1, some columns named": Variant(
         {"columns_to_update": "said", **WITHOUT_SEQUENCE}, {"columns_to_update": "said", **LEFT_OUT}, named=True
@@ -85,36 +88,27 @@ VARIANTS = {
     "type 1, nulls of one column ignored, truncated": Variant(
         {"ignore_nulls_columns": ("city",), **TRUNCATES}, {"ignore_null_updates": ("city",), **TRUNCATED}, truncated=True
     ),
-    "type 2": Variant(
-        {"history": True, **WITHOUT_SEQUENCE},
-        LEFT_OUT,
-        HISTORY,
-        "SMALLINT",
-        (LOCAL, SPARK, LOCAL, LOCAL),
-        crash="merge_history",
-        delete_alone=True,
-    ),
+    "type 2": Variant({"history": True, **WITHOUT_SEQUENCE}, LEFT_OUT, HISTORY, "SMALLINT", (LOCAL,) * 3, crash="merge_history"),
     "type 2, nulls ignored": Variant(
-        {"history": True, "ignore_nulls": True, **WITHOUT_SEQUENCE}, {"ignore_null_updates": True, **LEFT_OUT}, PATCHES
+        {"history": True, "ignore_nulls": True, **WITHOUT_SEQUENCE}, {"ignore_null_updates": True, **LEFT_OUT}, PATCHES, limits=(LOCAL, LOCAL)
     ),
+    # The cases of a history have names alone, and come to the same.
     "type 2, one column tracked, some named": Variant(
         {"history": True, "tracked_columns": ("name",), "columns_to_update": "said"},
         {"track_history_column_list": ("name",), "columns_to_update": "said"},
-        MOVES,
+        {**HISTORY, **MOVES},
         "BIGINT",
         named=True,
     ),
 }  # fmt: skip
-# What flows with a crash also have, by batch: the second reaches only the side table, is taken back, and another flow's goes
-# first; its repetition and what comes late end the same.
+# What flows with a crash also have, by batch: the third reaches only the side table, is taken back, and another flow's goes
+# first; its repetition ends the same.
 AROUND_A_CRASH: tuple[list[Event], ...] = (
     [(501, 10, "U", "a", "x"), (502, 10, "U", "a", "x"), (503, 10, "U", "a", "x")],
     [(501, 15, "U", "b", "y"), (502, 15, "U", "b", "z"), (504, 8, "U", "c", "x"), (503, 20, "D", None, None)],
     [(501, 20, "D", None, None), (502, 20, "U", "a", "y"), (504, 9, "D", None, None)],
-    [(501, 19, "U", "late", "x"), (504, 7, "U", "late", "x")],
 )
-# A batch that changes no row of the table is remembered all the same: what is older stays out, or ends there. Its first
-# sequence is the end of a row that was there before.
+# A batch that changes no row of the table is remembered all the same: what is older stays out.
 ENDED = [(601, 10, "U", "a", "x"), (601, 20, "D", None, None)]
 ALONE = [(600, 20, "D", None, None), (601, 20, "U", "b", "x")]
 OLDER = [(600, 10, "U", "a", "x")]
@@ -141,7 +135,10 @@ def batches(variant: Variant, chance: random.Random) -> list[list[Event]]:
     ]  # fmt: skip
     parts = [arrivals[start:end] for start, end in itertools.pairwise(cuts)]
     for step, part in enumerate(parts):
-        written = [*case_events(variant.cases, step), *(AROUND_A_CRASH[step] if variant.crash else [])]
+        # The last one has what is left of the cases: how events are cut makes no difference.
+        steps = [step] if step < count - 1 else range(step, LONGEST)
+        written = [event for one in steps for event in case_events(variant.cases, one)]
+        written += AROUND_A_CRASH[step] if variant.crash else []
         # These set all columns.
         part.extend([(*event, None) for event in written] if variant.named else written)
     if variant.delete_alone:
@@ -176,10 +173,16 @@ def apply_all(table: Changes, variant: Variant, parts: list[list[Event]], limits
                 apply(2)
         assert (newest_version(table.target.memory / "events") or 0) > before
         apply(1, flow="other")
-        # Under the number that it had, as Spark repeats it: Delta must not take it for done.
+        # Under the number that it had, as Spark repeats it: Delta must not take it for done, beside the table neither.
         apply(2, batch=interrupted)
+        assert newest_batch(table.target.memory / "events") == ("flow", interrupted)
         apply(2, batch=interrupted)
-        apply(3)
+
+
+def newest_batch(path: Path) -> tuple[str, int]:
+    """The flow and the number of the batch that a table's last commit names."""
+    metadata = json.loads(LogReader(str(path)).history(1)[0]["userMetadata"])
+    return metadata["flow"], metadata["batch"]
 
 
 def crash(*_: object) -> None:
@@ -219,16 +222,15 @@ def test_any_order(spark: SparkSession, tmp_path: Path, name: str):
 
 @pytest.fixture
 def changes(spark: SparkSession, tmp_path: Path) -> Callable[..., Changes]:
-    return lambda schema=SCHEMA, **options: Changes(spark, tmp_path, flow(**options), schema)
+    return lambda properties={}, **options: Changes(spark, tmp_path, flow(**options), properties=properties)
 
 
 def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
     """A tombstone keeps an older event out until the target's retention has passed, and no longer; also where the table's own
     id of the batch has expired meanwhile.
     """
-    table = changes(**WITHOUT_SEQUENCE)
-    path, name = table.target.path, "delta.setTransactionRetentionDuration"
-    table.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'interval 1 days')")
+    table = changes({"delta.setTransactionRetentionDuration": "interval 1 days"}, **WITHOUT_SEQUENCE)
+    path = table.target.path
     table.apply([(1, 10, "U", "a", "x"), (1, 20, "D", None, None), (2, 10, "U", "a", "x")])
     then = time.time() - 3 * 86_400
     for commit in (path / "_delta_log").glob("*.json"):
@@ -236,10 +238,8 @@ def test_what_is_forgotten_in_time(changes: Callable[..., Changes]):
         commit.write_text(text)
         os.utime(commit, (then, then))
     assert LogReader(str(path)).transaction_version("tests.flow@0") is None
-    table.apply([(1, 15, "U", "late", "x"), (2, 9, "U", "late", "x")])
-    assert table.rows() == [(2, "a", "x")]
     expire(table.spark, table.columns, replace(table.target, retention=timedelta(hours=1)))
-    table.apply([(1, 16, "U", "late", "x")])
+    table.apply([(1, 15, "U", "late", "x"), (2, 9, "U", "late", "x")])
     assert table.rows() == [(2, "a", "x")]
     expire(table.spark, table.columns, replace(table.target, retention=timedelta(0)))
     table.apply([(1, 17, "U", "late", "x"), (2, 5, "U", "late", "x")])
@@ -255,10 +255,9 @@ def test_a_sequence_that_is_kept_from_now_on(changes: Callable[..., Changes]):
     table.columns = change_columns(flow(), empty, None)
     check_unchanged(table.columns, table.target, None)
     table.apply([(1, 5, "U", "late", "x"), (2, 20, "U", "b", "y")])
-    table.apply([(1, 10, "U", "a", "z"), (2, 15, "U", "late", "y")])
-    assert table.rows() == [(1, "b", "x", None), (2, "b", "y", 20)]
-    table.apply([(1, 11, "U", "c", "x")])
-    assert table.rows() == [(1, "c", "x", 11), (2, "b", "y", 20)]
+    table.apply([(1, 10, "U", "a", "z"), (2, 15, "U", "late", "y"), (3, 11, "U", "c", "x")])
+    kept = [(1, "b", "x", None), (2, "b", "y", 20), (3, "c", "x", 11)]
+    assert table.rows() == kept
     with pytest.raises(ChangeFlowChanged, match="a NULL leaves"):
         check_unchanged(change_columns(flow(ignore_nulls=True), empty, None), table.target, None)
     # Another expression of the same type; the driver dies before it has noted that.
@@ -270,33 +269,37 @@ def test_a_sequence_that_is_kept_from_now_on(changes: Callable[..., Changes]):
     check_unchanged(table.columns, table.target, None, spark=table.spark)
     made_with.write_text(before)
     check_unchanged(table.columns, table.target, None, spark=table.spark)
-    table.apply([(1, 10, "U", "late", "x"), (2, 15, "U", "late", "y"), (1, 9, "D", None, None)])
-    assert table.rows() == [(1, "c", "x", 11), (2, "b", "y", 20)]
+    table.apply([(1, 9, "D", None, None), (2, 15, "U", "late", "y"), (3, 10, "U", "late", "x")])
+    assert table.rows() == kept
     # And a table without the column at all.
     table.columns = change_columns(flow(sequence_by="at - 0", except_columns=("op", "at")), empty, None)
     check_unchanged(table.columns, table.target, None, spark=table.spark)
-    table.apply([(1, 11, "D", None, None), (2, 21, "U", "e", "y"), (2, 20, "U", "late", "y")])
-    table.apply([(1, 10, "U", "late", "x"), (3, 1, "U", "new", "z")])
-    assert [row[:2] for row in table.rows()] == [(2, "e"), (3, "new")]
+    table.apply(
+        [(2, 20, "D", None, None), (3, 10, "U", "late", "x"), (1, 11, "U", "e", "x"), (4, 1, "U", "new", "z")]
+    )
+    assert [row[:2] for row in table.rows()] == [(1, "e"), (3, "c"), (4, "new")]
 
 
-def test_a_flow_that_changes(changes: Callable[..., Changes]):
+def test_a_flow_that_changes(spark: SparkSession, tmp_path: Path):
     """Other keys, another sequence, another type or columns_to_update make another table; the spelling of a key does not."""
-    table = changes()
-    empty = table.spark.createDataFrame([], f"{SCHEMA}, said ARRAY<STRING>")
+    target = ChangeTarget(tmp_path / "table", tmp_path / "memory")
+    empty = spark.createDataFrame([], f"{SCHEMA}, said ARRAY<STRING>")
 
-    def check(**options: Any) -> None:
-        check_unchanged(change_columns(flow(**options), empty, None), table.target, None)
+    def check(target: ChangeTarget = target, **options: Any) -> None:
+        check_unchanged(change_columns(flow(**options), empty, None), target, None)
 
     check(except_columns=("op", "said"))
-    made_with = json.loads((table.target.memory / "made_with.json").read_text())
+    made_with = json.loads((tmp_path / "memory" / "made_with.json").read_text())
     check(except_columns=("op", "said"), keys=("`KEY`",))
     for options in ({"keys": ("key", "name")}, {"sequence_by": "cast(at as string)"}, {"history": True}):
         with pytest.raises(ChangeFlowChanged, match="changed from"):
             check(except_columns=("op", "said"), **options)
-    assert json.loads((table.target.memory / "made_with.json").read_text()) == made_with
-    history = {"history": True, "except_columns": ("op", "said")}
-    table.target = replace(table.target, memory=table.target.memory / "history")
+    assert json.loads((tmp_path / "memory" / "made_with.json").read_text()) == made_with
+    history = {
+        "history": True,
+        "except_columns": ("op", "said"),
+        "target": replace(target, memory=tmp_path / "of_history"),
+    }
     check(**history)
     with pytest.raises(ChangeFlowChanged, match="columns_to_update"):
         check(**history, columns_to_update="said")
@@ -306,10 +309,10 @@ def test_what_something_else_wrote(changes: Callable[..., Changes]):
     """A row of another writer counts with the sequence that it has; without one every event is newer than it."""
     table = changes()
     table.apply([(1, 10, "U", "a", "x"), (2, 10, "U", "a", "x")])
-    others = [(3, 20, "other", None), (4, None, "other", None)]
-    frame = table.spark.createDataFrame(others, "key INT, at INT, name STRING, city STRING")
-    frame.write.format("delta").mode("append").save(str(table.target.path))
-    DeltaTable.forPath(table.spark, str(table.target.path)).delete("key = 2")
+    others = {"key": [3, 4], "at": [20, None], "name": ["other"] * 2, "city": [None] * 2}
+    form = pa.schema([("key", pa.int32()), ("at", pa.int32()), ("name", pa.string()), ("city", pa.string())])
+    write_deltalake(str(table.target.path), pa.table(others, form), mode="append")
+    LogReader(str(table.target.path)).delete("key = 2")
     table.apply([(key, 15, "U", "b", "y") for key in (2, 3, 4)])
     assert table.rows() == [(1, 10, "a", "x"), (2, 15, "b", "y"), (3, 20, "other", None), (4, 15, "b", "y")]
     # All keys have rows by now: the merge can do without inserts.

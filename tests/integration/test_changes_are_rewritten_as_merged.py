@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from headwater_spark.delta_writes.batch_commits import BatchCommits
 from headwater_spark.delta_writes.file_rewrite import FileRewrite
 
 KINDS: dict[str, dict[str, Any]] = {
-    "type 1": {},
     "type 1, sequence left out": {"except_columns": ("op", "at")},
     "type 2": {"history": True, "except_columns": ("op", "at")},
 }
@@ -50,14 +48,6 @@ def events(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
         (chance.randrange(60), chance.randrange(100), chance.choice("UUUUD"), chance.choice([None, "a", "b", "é"]), str(chance.randrange(3)))
         for _ in range(count)
     ]  # fmt: skip
-
-
-def target(spark: SparkSession, root: Path, properties: dict[str, str], **options: Any) -> Changes:
-    """A table with such properties, made in several files, and how it is filled."""
-    changes = Changes(spark, root, flow(**options), SCHEMA)
-    for name, value in properties.items():
-        spark.sql(f"ALTER TABLE delta.`{changes.target.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
-    return changes
 
 
 def never(*_args: Any, **_options: Any) -> str:
@@ -125,7 +115,6 @@ def facts_of(changes: Changes, version: int) -> dict[str, Any]:
 # deletion vectors the way is chosen; without, files are written again.
 WITH_VECTORS = ("DELETE FROM {t} WHERE key % 7 = 3", "UPDATE {t} SET city = 'moved' WHERE key % 7 = 5")
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "type 1": (WITH_VECTORS[:1], ("marked",)),
     "type 1, sequence left out": ((), ("rewritten",)),
     "type 2": (WITH_VECTORS, ("rewritten", "marked")),
 }
@@ -141,7 +130,8 @@ def test_the_change_feed_is_a_merges(
     """
     print(f"HEADWATER_SEED={SEED}")
     chance, (commands, ways) = random.Random(SEED), CASES[kind]
-    merged = target(spark, tmp_path / "merged", {**FEED, **(VECTORS if commands else {})}, **KINDS[kind])
+    properties = {**FEED, **(VECTORS if commands else {})}
+    merged = Changes(spark, tmp_path / "merged", flow(**KINDS[kind]), SCHEMA, properties)
     merged.apply(events(chance, 60))
     for command in commands:
         spark.sql(command.format(t=f"delta.`{merged.target.path}`"))
@@ -214,13 +204,8 @@ class Stage:
         """As another writer does."""
         DeltaTable.forPath(self.changes.spark, str(self.changes.target.path)).delete(f"key = {key}")
 
-    def closed(self) -> None:
-        """The setting closes the fast path."""
-        self.changes.target = replace(self.changes.target, fast_path=False)
-
     def opened(self) -> None:
-        """It is opened again; a merge would fail."""
-        self.changes.target = replace(self.changes.target, fast_path=True)
+        """A merge would fail."""
         self.patched.setattr(merge_latest, "_merge", must_not)
 
     def other_delta(self, operation: Callable[[FileRewrite], Any]) -> None:
@@ -232,19 +217,10 @@ class Stage:
         self.patched.setattr(marking, "is_marked", lambda *_: True)
         self.patched.setattr(deletion_marks, "_WRITER", "org.apache.spark.sql.delta.NoSuchThing")
 
-    def without(self, name: str) -> None:
-        """Delta has no such part."""
-        self.other_delta(lambda rewrite: getattr(rewrite._jvm, name)())
-
     def takes_vectors(self) -> None:
         """The table gets deletion vectors, and no merge may write."""
         self.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
         self.opened()
-
-    def of_one_file(self) -> None:
-        """All rows come into one file, of which even few rows are marked as deleted."""
-        self.sql("OPTIMIZE {t}")
-        self.marks()
 
     def marks(self) -> None:
         """Rows of even a small file are marked as deleted, and no merge may write."""
@@ -261,6 +237,11 @@ class Stage:
         self.delete(5)
         self.opened()
 
+    def tracks_rows(self) -> None:
+        """The table has a column more than the flow, and a feature that other writers would have to keep."""
+        self.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)")
+        self.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+
     def constrained(self) -> None:
         """The table gets a constraint, and no merge may check it."""
         self.sql("ALTER TABLE {t} ADD CONSTRAINT known CHECK (city <> 'nowhere')")
@@ -272,6 +253,19 @@ def upsert(key: int, at: int, name: str | None = "b", city: str = "y") -> tuple[
     return (key, at, "U", name, city)
 
 
+# What another Delta may lack, and a call that fails by itself.
+MISSING: dict[str, Callable[[Any], Any]] = {
+    "class": lambda jvm: getattr(jvm, "org.apache.spark.sql.delta.NoSuchThing")(),
+    "package": lambda jvm: getattr(jvm, "no.such.package")(),
+    "method": lambda jvm: jvm.java.lang.Object().noSuchMethod(1),
+}
+
+
+def fails_within(jvm: Any) -> Any:
+    """A call that reaches its method."""
+    return jvm.java.lang.Integer.parseInt("x")
+
+
 OTHER_INTERNALS = ("merge", "this Delta has other internals")
 BROKEN = r"(?i)constraint|not null"
 # What is done before a batch, the batch, and what wrote it with the reason; a text: how it fails.
@@ -279,26 +273,30 @@ STEPS: dict[str, tuple[Callable[[Stage], None], list[tuple[Any, ...]], tuple[str
     "an empty table": (lambda stage: None, [upsert(1, 1), upsert(2, 1), upsert(3, 1)], ("merge", "the table has no file yet")),
     "a conflict": (Stage.conflicts, [upsert(1, 2), upsert(5, 1)], ("merge", "another commit was in the way")),
     "moved on": (Stage.moves_on, [upsert(1, 3), upsert(4, 1)], ("merge", "the table has moved on since it was looked up")),
-    "closed": (Stage.closed, [upsert(1, 4, "c")], ("merge", "closed by pipelines.cdc.fastPath")),
-    "opened again": (Stage.opened, [upsert(1, 5, "d")], ("driver_rewrite", None)),
-    "no such class": (lambda stage: stage.without("org.apache.spark.sql.delta.NoSuchThing"), [upsert(1, 6)], OTHER_INTERNALS),
-    "no such package": (lambda stage: stage.without("no.such.package"), [upsert(1, 7)], OTHER_INTERNALS),
-    "no such method": (lambda stage: stage.other_delta(lambda r: r._delta_transaction.noSuchMethod(1)), [upsert(1, 8)], OTHER_INTERNALS),
-    "a failure within": (lambda stage: stage.other_delta(lambda r: r._jvm.java.lang.Integer.parseInt("x")), [upsert(1, 9)], "NumberFormatException|For input string"),
+    "nothing in the way": (Stage.opened, [upsert(1, 5, "d")], ("driver_rewrite", None)),
+    "no such class": (lambda stage: stage.other_delta(lambda rewrite: MISSING["class"](rewrite._jvm)), [upsert(1, 6)], OTHER_INTERNALS),
+    "a failure within": (lambda stage: stage.other_delta(lambda rewrite: fails_within(rewrite._jvm)), [upsert(1, 9)], "NumberFormatException|For input string"),
     "an update that breaks a constraint": (Stage.constrained, [upsert(4, 2), upsert(1, 10, "e", "nowhere")], BROKEN),
-    "an insert that breaks a constraint": (Stage.opened, [upsert(4, 2), upsert(6, 2, "e", "nowhere")], BROKEN),
     "an update with a NULL": (Stage.opened, [upsert(4, 2), upsert(1, 10, None)], BROKEN),
     "an insert with a NULL": (Stage.opened, [upsert(4, 2), upsert(6, 2, None)], BROKEN),
-    "sound again": (Stage.opened, [upsert(4, 2, "f")], ("driver_rewrite", None)),
     "deletion vectors": (Stage.takes_vectors, [upsert(1, 11), upsert(5, 2), upsert(7, 1), upsert(8, 1)], ("driver_rewrite", None)),
-    "marked": (Stage.of_one_file, [upsert(1, 12), upsert(5, 3)], ("driver_rewrite", None)),
+    "marked": (Stage.marks, [upsert(1, 12), upsert(5, 3)], ("driver_rewrite", None)),
     "marked, in a conflict": (Stage.marks_in_conflict, [upsert(4, 3), upsert(5, 4)], ("merge", "another commit was in the way")),
     "marked, and breaks a constraint": (Stage.marks, [upsert(4, 4), upsert(1, 14, "e", "nowhere")], BROKEN),
     "deleted by another": (Stage.deleted_by_another, [upsert(1, 14), upsert(5, 5), upsert(7, 2)], ("driver_rewrite", None)),
     "other internals for vectors": (Stage.without_vectors, [upsert(1, 15)], OTHER_INTERNALS),
-    "another column": (lambda stage: stage.sql("ALTER TABLE {t} ADD COLUMNS (note STRING)"), [upsert(1, 16)], ("merge", "the table has other columns than the flow")),
-    "row tracking": (lambda stage: stage.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"), [upsert(1, 17)], ("merge", "the table has rowTracking")),
+    "row tracking, and another column": (Stage.tracks_rows, [upsert(1, 17)], ("merge", "the table has rowTracking")),
 }  # fmt: skip
+
+
+def test_parts_that_delta_lacks(spark: SparkSession):
+    """What Py4J raises for a class, a package and a method that are not there means another Delta; a failure within a call does not."""
+    outcomes = {}
+    for name, call in {**MISSING, "failure": fails_within}.items():
+        with pytest.raises(Exception) as caught:
+            call(spark._jvm)
+        outcomes[name] = delta_internals.is_another_version(caught.value)
+    assert outcomes == {**dict.fromkeys(MISSING, True), "failure": False}
 
 
 @pytest.mark.timeout(240)
@@ -309,7 +307,7 @@ def test_what_is_merged(
     writer commits meanwhile, the rows of both are kept, and a batch that fails leaves nothing behind.
     """
     monkeypatch.setattr(delta_internals, "_WARNED", set())
-    changes = target(spark, tmp_path, {})
+    changes = Changes(spark, tmp_path, flow())
     creation = DeltaTable.replace(spark).location(str(changes.target.path)).addColumn("key", "INT")
     creation = creation.addColumn("at", "INT").addColumn("name", "STRING", nullable=False)
     creation.addColumn("city", "STRING").execute()
@@ -325,6 +323,7 @@ def test_what_is_merged(
                 as_wanted = isinstance(wanted, str) and re.search(wanted, str(error))
                 unchanged = newest_version(changes.target.path) == before
                 outcomes[name] = wanted if as_wanted and unchanged else f"{unchanged=}, {error}"
+            assert name != "marked" or vectors_of(changes) == 2
     assert outcomes == {name: wanted for name, (_, _, wanted) in STEPS.items()}
     assert [row[:4] for row in changes.rows("key")] == [
         (1, 17, "b", "y"), (4, 3, "b", "y"), (5, 5, "b", "y"), (7, 2, "b", "y"), (8, 1, "b", "y"),

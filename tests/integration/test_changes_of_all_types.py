@@ -112,8 +112,8 @@ IN_TURN = "TIMESTAMP'2026-11-01 05:30:00Z' + make_interval(0, 0, 0, 0, 0, {}, 0)
 CASES = {
     # Rows of these are looked up, decided and written on the driver.
     "type 1, all values": Case("type 1", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False),
-    "type 1, sequence left out": Case("type 1, sequence left out", COMPARED, COMPARED[3], ONE, merges=False, properties=NO_BOUNDS),
-    "type 2, all values": Case("type 2", COMPARED, IN_TURN, ON_THE_DRIVER, merges=False, rows=22, properties=VECTORS),
+    "type 1, sequence left out": Case("type 1, sequence left out", COMPARED, COMPARED[3], ONE, (LOCAL, LOCAL), False, properties=NO_BOUNDS),
+    "type 2, all values": Case("type 2", COMPARED, IN_TURN, ON_THE_DRIVER, (LOCAL, LOCAL), False, 23, VECTORS),
     # These come to the driver, and Spark compares them there; files can't be searched for some of the keys.
     "type 1, sequence left out, keys that are carried": Case("type 1, sequence left out", ("{}", *CARRIED), "CAST({} AS FLOAT) / 3", ONE, (LOCAL, LOCAL)),
     "type 2, keys that are carried": Case("type 2", CARRIED, "CAST({} AS DECIMAL(38, 2))", ONE, (LOCAL, LOCAL), rows=21),
@@ -190,9 +190,7 @@ def test_all_types(spark: SparkSession, tmp_path: Path, case_name: str):
     ):
         frames = [frame_of(spark, case, step) for step in range(len(case.limits))]
         options = {"keys": case.names, "sequence_by": SEQUENCE, **KINDS[case.kind]}
-        changes = Changes(spark, tmp_path, flow(**options), frames[0].schema)
-        for name, value in case.properties.items():
-            spark.sql(f"ALTER TABLE delta.`{changes.target.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
+        changes = Changes(spark, tmp_path, flow(**options), frames[0].schema, case.properties)
         for step, (frame, limit) in enumerate(zip(frames, case.limits, strict=True)):
             patched.setattr(driver_rows, "LOCAL_ROWS", limit)
             with pytest.MonkeyPatch.context() as merging:

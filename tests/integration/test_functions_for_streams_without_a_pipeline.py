@@ -111,9 +111,9 @@ def test_invalid_rows_go_to_a_table_of_their_own(spark: SparkSession, tmp_path: 
     # As after a driver that died before Spark had marked the batch as done.
     for mark in (checkpoint / "commits").glob("*0*"):
         mark.unlink()
-    assert process(checkpoint) == [3, 3]
     events.limit(1).write.format("delta").mode("append").saveAsTable(source)
     assert process(checkpoint) == [4, 3]
+    assert len(list((checkpoint / "commits").glob("[0-9]*"))) == 2
     assert process(tmp_path / "another") == [8, 6]
 
     (tmp_path / "old" / "dlq" / "offsets").mkdir(parents=True)
@@ -132,9 +132,8 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     checkpoint = tmp_path / "checkpoint"
 
     def merged(*events: tuple[int, int | None, int, str | None]) -> list[tuple[int, int, int]]:
-        if events:
-            rows = spark.createDataFrame(list(events), columns)
-            rows.write.format("delta").mode("append").saveAsTable(changes)
+        rows = spark.createDataFrame(list(events), columns)
+        rows.write.format("delta").mode("append").saveAsTable(changes)
         stream = spark.readStream.table(changes).writeStream.foreachBatch(upsert).outputMode("update")
         stream.option("checkpointLocation", str(checkpoint)).trigger(**NOW).start().awaitTermination()
         return read_rows(tmp_path / "streams" / "transactions")
@@ -142,10 +141,10 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
     first = merged((1, 10, 1, "INSERT"), (2, 20, 1, None), (9, None, 1, "DELETE"), (2, 21, 2, "UPDATE"))
     assert first == [(1, 10, 1), (2, 21, 2)]
     assert merged((1, 5, 0, "UPDATE"), (2, None, 1, "DELETE"), (3, 30, 1, "INSERT")) == [*first, (3, 30, 1)]
-    assert merged((1, None, 3, "DELETE")) == [(2, 21, 2), (3, 30, 1)]
-    for mark in (checkpoint / "commits").glob("*2*"):
+    for mark in (checkpoint / "commits").glob("*1*"):
         mark.unlink()
-    assert merged() == [(2, 21, 2), (3, 30, 1)]
+    assert merged((1, None, 3, "DELETE")) == [(2, 21, 2), (3, 30, 1)]
+    assert len(list((checkpoint / "commits").glob("[0-9]*"))) == 3
 
     twice = spark.createDataFrame([(1, 1, 1, "INSERT"), (1, 2, 2, "INSERT")], columns)
     with pytest.raises(UsageError, match="2 events of t_id=1"):
@@ -158,8 +157,8 @@ def test_changes_are_merged(spark: SparkSession, tmp_path: Path, named):
         upsert(
             spark.createDataFrame([(None, 1, "I"), ("a", 2, "I")], "city STRING, n INT, operation STRING"), 0
         )
-        with pytest.raises(PySparkException, match="stores both as NULL"):
-            upsert(spark.createDataFrame([("", 3, "I")], "city STRING, n INT, operation STRING"), 0)
+    with pytest.raises(PySparkException, match="stores both as NULL"):
+        upsert(spark.createDataFrame([("", 3, "I")], "city STRING, n INT, operation STRING"), 0)
     assert sorted(spark.table(by_text).collect(), key=str) == [("a", 2), (None, 1)]
 
 

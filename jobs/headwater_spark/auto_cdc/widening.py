@@ -48,10 +48,9 @@ def _alter(spark: SparkSession, table: Place, widened: Widened) -> None:
     # Delta turns this feature on by itself only for a new table; a user who enables type widening wants it.
     if any(isinstance(kind, TimestampNTZType) for _, kind in widened):
         DeltaTable.forPath(spark, str(table)).addFeatureSupport("timestampNtz")
-    for path, kind in widened:
-        spark.sql(
-            f"ALTER TABLE delta.{quoted(str(table))} ALTER COLUMN {quoted(*path)} TYPE {kind.simpleString()}"
-        )
+    if widened:  # in one commit: each is a version that readers of the table stop at
+        columns = ", ".join(f"{quoted(*path)} TYPE {kind.simpleString()}" for path, kind in widened)
+        spark.sql(f"ALTER TABLE delta.{quoted(str(table))} ALTER COLUMN {columns}")
 
 
 def _widens(table: Place) -> bool:

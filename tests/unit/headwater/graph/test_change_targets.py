@@ -66,3 +66,23 @@ def test_a_batch_that_is_appended_once(name: str, before: bool):
         dp.append_flow(target="users", name="more")(lambda: None)
         with pytest.raises(InvalidChangeFlow, match="rows from 'more'"):
             check_only_changes(flows["users"], registry.flows())
+
+
+@pytest.mark.parametrize("other", ["snapshots", "changes", "rows"])
+def test_a_target_of_snapshots_takes_nothing_else(other: str):
+    """What a snapshot does not have is deleted: another flow of any kind is refused with the line of the snapshots."""
+    with registering(Registry(catalog=None, schema="shop")) as registry:
+        dp.create_streaming_table("users")
+        dp.create_auto_cdc_from_snapshot_flow(target="users", source="states", keys=["id"])
+        flow = registry.flows()[0]
+        check_only_changes(flow, registry.flows())
+        if other == "snapshots":
+            dp.create_auto_cdc_from_snapshot_flow(target="users", source="more", keys=["id"], name="more")
+        elif other == "changes":
+            dp.create_auto_cdc_flow(target="users", source="more", keys=["id"], sequence_by="at", name="more")
+        else:
+            dp.append_flow(target="users", name="more")(lambda: None)
+        with pytest.raises(InvalidChangeFlow, match="'more' writes to it too") as caught:
+            check_only_changes(flow, registry.flows())
+    assert caught.value.where == str(flow.location)
+    assert "a table of its own" in caught.value.remedy

@@ -100,20 +100,26 @@ def test_columns_that_an_event_names():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "what"),
     [
-        {"keys": ()}, {"keys": ("missing",)}, {"keys": ("key", "KEY")}, {"except_columns": ("key",)},
-        {"columns": ("key",)}, {"apply_as_deletes": "name"}, {"tracked_columns": ("city",)},
-        {"ignore_nulls_columns": ("city",), "ignore_nulls_except": ("city",)},
-        {"history": True, "tracked_columns": ("city",), "untracked_columns": ("name",)},
-        {"history": True, "tracked_columns": ("sets",)}, {"columns_to_update": "name"},
-        {"columns_to_update": "sets", "ignore_nulls": True},
+        ({"keys": ()}, "keys are needed"), ({"keys": ("missing",)}, "which the source does not have"),
+        ({"keys": ("key", "KEY")}, "names 'Key' twice"), ({"except_columns": ("key",)}, "must keep its keys"),
+        ({"columns": ("key",)}, "exclude each other"), ({"apply_as_deletes": "name"}, "is string, not a condition"),
+        ({"tracked_columns": ("city",)}, "only type 2"), ({"untracked_columns": ("city",)}, "only type 2"),
+        ({"ignore_nulls_columns": ("city",), "ignore_nulls_except": ("city",)}, "exclude each other"),
+        ({"history": True, "tracked_columns": ("city",), "untracked_columns": ("name",)}, "exclude each other"),
+        ({"history": True, "tracked_columns": ("sets",)}, "which the target does not have"),
+        ({"columns_to_update": "name"}, "not an array of column names"),
+        ({"columns_to_update": "sets", "ignore_nulls": True}, "exclude each other"),
     ],
 )  # fmt: skip
-def test_what_is_refused(arguments: dict[str, Any]):
-    """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other: each says what to do."""
-    with pytest.raises(InvalidChangeFlow) as caught:
+def test_what_is_refused(arguments: dict[str, Any], what: str):
+    """Unknown columns, conditions that are none, a key that is left out, and arguments that exclude each other: each says where, and what
+    to do.
+    """
+    with pytest.raises(InvalidChangeFlow, match=what) as caught:
         columns(**arguments)
+    assert caught.value.where == "main.py:1"
     assert caught.value.remedy
     assert "the call" not in caught.value.remedy
 

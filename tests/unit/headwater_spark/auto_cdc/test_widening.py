@@ -16,11 +16,11 @@ from headwater_spark.auto_cdc.change_columns import ChangeColumns
 from headwater_spark.auto_cdc.widening import widen_target
 
 NOTHING: Any = None
-NARROW = T.StructType(list(FIELDS))
+SIZE = T.StructField("size", T.IntegerType())
 
 
-def with_size(kind: T.DataType) -> ChangeColumns:
-    fields = (*FIELDS, T.StructField("size", kind))
+def with_size(kind: T.DataType, *more: T.StructField) -> ChangeColumns:
+    fields = (*FIELDS, T.StructField("size", kind), *more)
     return ChangeColumns(("key",), fields, NOTHING, T.LongType(), None, NOTHING, None, False, (), ())
 
 
@@ -39,7 +39,7 @@ def widened(
 def test_the_order(tmp_path: Path):
     """What is remembered first, the target second; without anything to widen neither is touched."""
     steps: list[str] = []
-    stored = NARROW.add("size", T.IntegerType())
+    stored = T.StructType([*FIELDS, SIZE])
     fitted = widened(tmp_path, steps, with_size(T.LongType()), stored)
     assert steps == ["beside: bigint", "`size` TYPE bigint"]
     assert fitted.type_of("size") == T.LongType()
@@ -48,10 +48,18 @@ def test_the_order(tmp_path: Path):
     assert steps == []
 
 
+def test_columns_that_are_widened_together(tmp_path: Path):
+    """All in one commit of the target: no reader sees some of them widened."""
+    steps: list[str] = []
+    stored = T.StructType([*FIELDS, SIZE, T.StructField("a b", T.FloatType())])
+    widened(tmp_path, steps, with_size(T.LongType(), T.StructField("a b", T.DoubleType())), stored)
+    assert steps == ["beside: bigint", "`size` TYPE bigint, `a b` TYPE double"]
+
+
 def test_a_table_that_may_not_be_widened(tmp_path: Path):
     """Nothing is changed, beside it neither."""
     steps: list[str] = []
-    stored = T.StructType([*FIELDS, T.StructField("size", T.IntegerType())])
+    stored = T.StructType([*FIELDS, SIZE])
     with pytest.raises(ColumnTypeChanged):
         widened(tmp_path, steps, with_size(T.LongType()), stored, widens=False)
     assert steps == []
