@@ -36,6 +36,7 @@ class FlowState:
     ``definition_hash``: the hash of the pipeline's sources at the last completed run.
     ``completed``: whether the last run ended well.
     ``state_settings``: for a stateful stream, the Spark settings that the live epoch's state was created with.
+    ``batch_settings``: for a stateful stream, those that Spark wrote into the live epoch's offset entries: by no others it reads the state.
     ``query_id``: Spark's id of the live epoch's query; the Delta sink commits under it.
     ``table``: where the target lay when ``sink_id`` was written; only a message depends on it.
     ``sink_version``: the target's version after the last run.
@@ -63,6 +64,7 @@ class FlowState:
     definition_hash: str | None = None
     completed: bool = False
     state_settings: Mapping[str, str] = field(default_factory=dict)
+    batch_settings: Mapping[str, str] = field(default_factory=dict)
     query_id: str | None = None
     sink_version: int | None = None
     has_quarantine: bool = False
@@ -255,7 +257,7 @@ def _state_of(data: Any) -> FlowState:
 def _well_formed(data: Mapping[str, Any]) -> bool:
     """Whether the fields that positions are decided by have their types; those that a version lacks are not there."""
     numbers = (data[name] for name in ("epoch", "first_batch") if name in data)
-    maps = ("input_versions", "source_schemas", "state_settings", "versions", "refresh")
+    maps = ("input_versions", "source_schemas", "state_settings", "batch_settings", "versions", "refresh")
     lists = [data.get(name) or [] for name in ("sources", "plan", "state_stores")]
     return (
         all(isinstance(number, int) and number >= 0 for number in numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -93,18 +93,7 @@ def put_back(
     A damaged one is put aside first. The settings of its second line are those of its nearest neighbour, else ``settings``.
     """
     file = folder / "offsets" / str(batch)
-    # Of two at the same distance the one that follows.
-    others = sorted(
-        numbered(folder / "offsets") - {batch}, key=lambda number: (abs(number - batch), number < batch)
-    )
-    lines = next(
-        (
-            read_lines(entry)
-            for number in others
-            if fault_of(entry := folder / "offsets" / str(number)) is None
-        ),
-        ["v1", "{}"],
-    )
+    lines = next(_whole_neighbours(folder, batch), ["v1", "{}"])
     put_aside(file)
     ends = lines[2:] if position is None else ["-" if text is None else text for text in position]
     metadata = (
@@ -116,6 +105,19 @@ def put_back(
         )
     )
     write_entry(file, "\n".join([lines[0], metadata, *ends]))
+
+
+def has_whole_neighbour(folder: Place, batch: int) -> bool:
+    """Whether the offset log has another entry that is not damaged: one that is put back takes its settings."""
+    return any(True for _ in _whole_neighbours(folder, batch))
+
+
+def _whole_neighbours(folder: Place, batch: int) -> Iterator[list[str]]:
+    """The lines of the other entries that are not damaged, the nearest first; of two at the same distance the one that follows."""
+    others = numbered(folder / "offsets") - {batch}
+    for number in sorted(others, key=lambda number: (abs(number - batch), number < batch)):
+        if fault_of(entry := folder / "offsets" / str(number)) is None:
+            yield read_lines(entry)
 
 
 def rewrite_commit(folder: Place, batch: int, began_with: int) -> None:

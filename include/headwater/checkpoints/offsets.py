@@ -76,6 +76,12 @@ def read_offsets(checkpoint: Place, batch_id: int) -> BatchOffsets:
     return BatchOffsets(batch_id, metadata, tuple(None if line == "-" else line for line in lines[2:]), file)
 
 
+def settings_of(entry: BatchOffsets) -> dict[str, str]:
+    """The settings of Spark that an entry has for its batch and those after it."""
+    conf = entry.metadata.get("conf")
+    return {str(key): str(value) for key, value in conf.items()} if isinstance(conf, dict) else {}
+
+
 def committed_offsets(checkpoint: Place) -> BatchOffsets | None:
     """Where the sources stood after the last committed batch, or None where there was none."""
     batch_id = last_committed_batch(checkpoint)

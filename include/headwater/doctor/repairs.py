@@ -272,6 +272,7 @@ def _copy(case: FlowCase, source: Place, batch: int, state: FlowState, check: Ch
     live_state = replace(
         state.opened(0),
         state_settings=state.state_settings,
+        batch_settings=state.batch_settings,
         plan=state.plan,
         state_stores=state.state_stores,
         source_schemas=state.source_schemas,

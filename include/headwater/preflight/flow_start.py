@@ -10,6 +10,7 @@ from typing import Protocol
 from headwater.checkpoints.flow_identity import FlowIdentity, flow_identity
 from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import FlowCheckpoint, FlowState
+from headwater.checkpoints.log_entries import has_whole_neighbour
 from headwater.checkpoints.offsets import numbered
 from headwater.definitions.source import SourceKind
 from headwater.delta_log.table_history import table_exists, transaction_version
@@ -171,6 +172,16 @@ class FlowStart:
     def repeatable(self) -> bool:
         """Whether repeating a batch under its number changes nothing."""
         return self.table is not None
+
+    @property
+    def entry_settings(self) -> Mapping[str, str]:
+        """The settings for an entry of the offset log that is put back, as far as they are known."""
+        return {**self.state.state_settings, **self.state.batch_settings}
+
+    def can_put_back(self, batch: int) -> bool:
+        """Whether an entry of the offset log, whose position is known, can be written so that Spark can read the state by it."""
+        known = not self.state.state_settings or bool(self.state.batch_settings)
+        return known or has_whole_neighbour(self.folder, batch)
 
     def command(self, action: str) -> str:
         """How ``repair`` is called."""

@@ -278,7 +278,7 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
     def mend() -> str:
         if done or in_table:
             assert position is not None
-            put_back(start.folder, batch, position, start.state.state_settings)
+            put_back(start.folder, batch, position, start.entry_settings)
             return f"the position of batch {batch} was written back from what was recorded of it"
         if start.planned == [batch]:
             # Spark starts over only where there is no state. First: as long as the plan is there, a killed start is repeated.
@@ -286,7 +286,8 @@ def _last_entry(start: FlowStart, batch: int, fault: EntryFault) -> Iterator[Dam
         put_aside(file)
         return f"the damaged plan of batch {batch} was put aside; nothing of it had been written"
 
-    safe = position is not None if done or in_table else start.repeatable
+    known = position is not None and start.can_put_back(batch)
+    safe = known if done or in_table else start.repeatable
     yield Damage(
         OffsetsDamaged(
             f"The position of batch {batch} of {start.flow!r} is damaged: {fault.description}.",
@@ -312,14 +313,14 @@ def _entry_before(
     position = start.position(batch)
 
     def mend() -> str:
-        put_back(start.folder, batch, position, start.state.state_settings)
+        put_back(start.folder, batch, position, start.entry_settings)
         origin = (
             "from what was recorded of it" if position else f"as that of batch {following}, which is done"
         )
         return f"the position of batch {batch} was written back, {origin}"
 
     # A finished batch is not read again, so its beginning does not matter.
-    safe = position is not None or done
+    safe = (position is not None or done) and start.can_put_back(batch)
     yield Damage(
         condition(
             f"The position of batch {batch} of {start.flow!r} {what}; Spark needs the two newest.",
@@ -340,13 +341,13 @@ def _end_is_missing(start: FlowStart) -> Iterator[Damage]:
     lost = range(last + 1, start.committed[-1] + 1)
     positions = {batch: start.position(batch) for batch in lost}
     needed = [batch for batch in lost if batch >= lost[-1] - 1]
-    all_recorded = all(positions[batch] is not None for batch in needed)
+    all_recorded = all(positions[batch] is not None and start.can_put_back(batch) for batch in needed)
     unwritten = start.repeatable and (start.written is None or start.written <= last) and last >= 0
 
     def mend() -> str:
         if all_recorded:
             for batch in needed:
-                put_back(start.folder, batch, positions[batch], start.state.state_settings)
+                put_back(start.folder, batch, positions[batch], start.entry_settings)
             return f"the position of batch {lost[-1]} was written back from what was recorded of it"
         for batch in lost:
             put_aside(start.folder / "commits" / str(batch))

@@ -35,7 +35,7 @@ def position_went_back(start: FlowStart) -> Iterator[Damage]:
 
     def mend() -> str:
         for entry, position in zip(wrong, positions, strict=True):
-            put_back(start.folder, entry.batch_id, position, start.state.state_settings)
+            put_back(start.folder, entry.batch_id, position, start.entry_settings)
         return f"the position of batch {shown} was written back from what was recorded of it"
 
     yield Damage(

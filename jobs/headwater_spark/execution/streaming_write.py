@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headwater.checkpoints.flow_role import FlowRole
 from headwater.checkpoints.layout import REMEMBERED, FlowState
 from headwater.checkpoints.newest_files import newest_files
-from headwater.checkpoints.offsets import last_committed_batch, last_planned_batch, query_id
+from headwater.checkpoints.offsets import (
+    last_committed_batch,
+    last_planned_batch,
+    query_id,
+    read_offsets,
+    settings_of,
+)
 from headwater.definitions.dataset import Dataset
 from headwater.definitions.expectation import ViolationAction, needs_judgement
 from headwater.definitions.flow_settings import is_real_time
@@ -141,10 +147,17 @@ def _save_position(run: FlowRun, start: FlowStart, state: FlowState, *, complete
         query_id=query_id(folder),
         plan=plan_of(run),
         state_stores=store_names(folder),
+        batch_settings=_batch_settings(folder, state),
         sources=source_identities(start, state),
         newest_files=newest_files(folder, state.newest_files) if _reads_files(start) else {},
         versions=versions(run.context),
     )
+
+
+def _batch_settings(folder: Place, state: FlowState) -> Mapping[str, str]:
+    """The settings in the offset entries of an epoch that keeps state: Spark wrote them at its first batch, and keeps them."""
+    batch = last_planned_batch(folder) if state.state_settings and not state.batch_settings else None
+    return state.batch_settings if batch is None else settings_of(read_offsets(folder, batch))
 
 
 def _reads_files(start: FlowStart) -> bool:

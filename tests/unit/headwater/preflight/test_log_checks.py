@@ -265,6 +265,38 @@ def test_the_end_of_the_plans_is_gone(
         ]
 
 
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize(
+    ("state", "neighbour", "safe"),
+    [
+        ({}, False, True),
+        (STATEFUL, False, False),
+        (STATEFUL, True, True),
+        ({**STATEFUL, "batch_settings": {"spark.sql.state.encoding": "new"}}, False, True),
+    ],
+)
+def test_state_is_read_by_the_settings_of_the_plans(
+    tmp_path: Path, state: dict[str, Any], neighbour: bool, safe: bool, gone: bool
+):
+    """A stateful flow's plan is written back with all settings that Spark had written, or not at all: by others the state can't be read."""
+    planned = [0, 1] if neighbour else [1]
+    start = started(tmp_path, planned, [*planned], written=1, positions=[0, 1], state=state)
+    if gone:
+        (start.folder / "offsets" / "1").unlink()
+    else:
+        cut(start, "offsets", 1)
+    check = offsets_are_missing if gone else offsets_are_damaged
+    if not safe:
+        refused(list(check(start)))
+        return
+    mended([damage for damage in check(start) if damage.condition.startswith("OFFSETS")][:1])
+    settings = read_offsets(start.folder, 1).metadata.get("conf", {})
+    if not neighbour:
+        assert settings == {
+            "spark.sql.shuffle.partitions": "200", **state.get("state_settings", {}), **state.get("batch_settings", {})
+        }  # fmt: skip
+
+
 def test_all_plans_are_gone(tmp_path: Path):
     """Without one there is no batch to go on from: marks alone are not put aside."""
     refused(list(offsets_are_missing(started(tmp_path, [], [0]))))

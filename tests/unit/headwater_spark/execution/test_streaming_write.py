@@ -215,6 +215,26 @@ def test_which_rows_are_judged_in_one_pass(
 
 
 @pytest.mark.parametrize(
+    ("state", "batches", "kept"),
+    [
+        ({"state_settings": {"n": "2"}}, [0, 1], {"encoding": "1"}),
+        ({"state_settings": {"n": "2"}}, [], {}),
+        ({}, [0], {}),
+        ({"state_settings": {"n": "2"}, "batch_settings": {"encoding": "0"}}, [0], {"encoding": "0"}),
+    ],
+)
+def test_settings_of_batches_are_kept(
+    tmp_path: Path, state: dict[str, Any], batches: list[int], kept: dict[str, str]
+):
+    """Of a flow that keeps state, once it has planned a batch; they stay the same as long as the epoch."""
+    for batch in batches:
+        file = tmp_path / "offsets" / str(batch)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f'v1\n{{"conf": {{"encoding": "{batch}"}}}}\n-')
+    assert streaming_write._batch_settings(tmp_path, FlowState(**state)) == kept
+
+
+@pytest.mark.parametrize(
     ("is_table", "there", "created"), [(True, False, True), (True, True, False), (False, False, False)]
 )
 def test_a_table_that_got_no_row(
