@@ -37,6 +37,8 @@ SMALL_QUERIES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Else Spark makes a session of its own for each frame that is kept, to switch this off in it.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
     # Each query is described for a UI that nobody opens: in short that costs less.
     "spark.sql.ui.explainMode": "simple",
