@@ -73,7 +73,7 @@ def new_epochs_and_mending(done: Prepared) -> Mended:
 
 
 def a_batch_in_flight(done: Prepared) -> Mended:
-    """A plan that was never carried out, and one whose entry is cut and whose mark is gone."""
+    """A plan that was never carried out, one whose entry is cut and whose mark is gone, and the only one of an epoch with state."""
     put("offsets/{next}", "")(done.folder("bronze"))
     both(cut("offsets/{last}"), lose("commits/{last}"))(done.folder("silver"))
     flip("offsets/{last}")(done.folder("running"))
@@ -130,12 +130,12 @@ def put_back_by_hand(done: Prepared) -> None:
 ROUNDS: tuple[Callable[[Prepared], Mended], ...] = (
     last_entries,
     entries_before,
-    a_batch_in_flight,
     copies,
     rebuild_restore_and_rewind,
     full_refresh_and_an_older_copy,
     wholly_gone,
     new_epochs_and_mending,
+    a_batch_in_flight,
 )
 
 
