@@ -352,8 +352,8 @@ def test_a_block_that_does_not_run(seed: str, number: int, member, world: Path, 
     "group", GROUPS, ids=[f"{len(group)} from {'-'.join(map(str, group[0]))}" for group in GROUPS]
 )
 def test_blocks_that_run(group: list[tuple[str, int]], member, world: Path, tmp_path: Path):
-    """Each block gives its rows and has read its sources to their ends then; where more arrives in a group's topics, a second update
-    adds just that, and no row of any block again. Spelling and kind of file change from block to block.
+    """Each block gives its rows; a second update adds just what has arrived in its topics, and no row of any block again. Spelling and kind
+    of file change from block to block.
     """
     run_together([member(*key, runs=True) for key in group], world, tmp_path)
 
