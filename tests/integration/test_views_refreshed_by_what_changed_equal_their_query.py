@@ -81,13 +81,14 @@ STEPS: list[tuple[str, Any, dict[str, str]]] = [
         star.remake("product"),
     ), {"sales": RESTORED, "product": ANEW}),
     (
-        "one dimension changes and gets deletion vectors, one has equal rows in their place, back and forth; rows come to files that are moved",
+        "one dimension changes and gets deletion vectors, one has equal rows in their place, back and forth with them; rows come to files that are moved",
         lambda star: (
             star.run(
                 "alter table {store} set tblproperties ('delta.enableDeletionVectors' = 'true')",
                 "update {store} set region = 'new' where store_id = 3",
                 "insert into {returns} select 900 + id, 11 + id, date'2026-01-03', 1 from range(4)",
                 "optimize {returns}",
+                "alter table {customer} set tblproperties ('delta.enableDeletionVectors' = 'true')",
                 "update {customer} set segment = concat(segment, '?') where cust_id < 20",
                 "update {customer} set segment = substr(segment, 1, 2) where cust_id < 20",
             ),
