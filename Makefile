@@ -46,7 +46,7 @@ test: test-unit classes ## Run the tests but those that kill: every one, the sam
 	  $(MAKE) --no-print-directory --jobs=2 test-integration dags-beside LOG="$$log"; failed=$$?; cat "$$log"; rm "$$log"; exit $$failed
 
 dags-beside: classes
-	@$(BIN)/pytest tests/dags $(DAGS) --numprocesses=1 >$(LOG) 2>&1
+	@$(BIN)/pytest tests/dags $(DAGS) --numprocesses=1 >$(or $(LOG),/dev/stdout) 2>&1
 
 test-unit: setup ## Run the unit tests: no JVM, three minutes
 	$(BIN)/pytest tests/unit $(WORKERS)
